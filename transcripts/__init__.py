@@ -1,4 +1,31 @@
 """What happened in a run: the event schema, the run folder that is written as things happen, and its review.
 
-Imports nothing else of ours, so a run can be read where no tool and no model is installed.
+Imports nothing else of ours, so a run can be read where no tool and no model is installed. `transcripts.events` and
+`transcripts.messages` hold the records; `examples/` the bundled recordings, each a run folder like any other.
 """
+
+from transcripts.log import RunFolder
+from transcripts.reading import (
+    RunLocked,
+    TranscriptError,
+    find_example,
+    find_unfinished,
+    is_live,
+    read_events,
+    read_header,
+)
+from transcripts.restore import PendingCall, RestoredRun, restore
+
+__all__ = [
+    "PendingCall",
+    "RestoredRun",
+    "RunFolder",
+    "RunLocked",
+    "TranscriptError",
+    "find_example",
+    "find_unfinished",
+    "is_live",
+    "read_events",
+    "read_header",
+    "restore",
+]
