@@ -4,14 +4,17 @@ A problem is a file in KernelBench's format (`Model`, `get_inputs`, `get_init_in
 analyses its text and never executes it; running it is the judge's business. `seeds/` and `basics/` are our own sets.
 """
 
+from problems.analysis import ProblemAnalysis, analyse
 from problems.bundled import SETS, bundled_names, bundled_problems
 from problems.loader import load_problem, resolve_set
 from problems.spec import ProblemError, ProblemSpec
 
 __all__ = [
     "SETS",
+    "ProblemAnalysis",
     "ProblemError",
     "ProblemSpec",
+    "analyse",
     "bundled_names",
     "bundled_problems",
     "load_problem",

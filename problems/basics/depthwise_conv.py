@@ -8,7 +8,7 @@ channels = 128
 height = 256
 width = 256
 
-SMALL = {"batch_size": 2, "channels": 32, "height": 96, "width": 96}
+SMALL = {"batch_size": 4, "channels": 64, "height": 112, "width": 112}
 
 
 class Model(nn.Module):

@@ -10,7 +10,7 @@ groups = 32
 height = 128
 width = 128
 
-SMALL = {"batch_size": 2, "channels": 128, "height": 64, "width": 64}
+SMALL = {"batch_size": 4, "channels": 128, "height": 64, "width": 64}
 
 
 class Model(nn.Module):

@@ -8,7 +8,7 @@ tokens = 8192
 features = 4096
 hidden = 16384
 
-SMALL = {"tokens": 256, "features": 512, "hidden": 1024}
+SMALL = {"tokens": 512, "features": 1024, "hidden": 2048}
 
 
 class Model(nn.Module):

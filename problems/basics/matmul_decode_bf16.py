@@ -7,7 +7,7 @@ tokens = 16
 features = 8192
 hidden = 28672
 
-SMALL = {"tokens": 8, "features": 1024, "hidden": 4096}
+SMALL = {"tokens": 8, "features": 2048, "hidden": 8192}
 
 
 class Model(nn.Module):

@@ -8,7 +8,7 @@ heads = 32
 sequence = 4096
 head_size = 128
 
-SMALL = {"batch_size": 2, "heads": 8, "sequence": 512, "head_size": 64}
+SMALL = {"batch_size": 2, "heads": 16, "sequence": 1024, "head_size": 64}
 
 
 class Model(nn.Module):

@@ -8,7 +8,7 @@ heads = 16
 sequence = 128
 head_size = 64
 
-SMALL = {"batch_size": 4, "heads": 8}
+SMALL = {"batch_size": 8, "heads": 8}
 
 
 class Model(nn.Module):

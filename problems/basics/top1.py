@@ -6,7 +6,7 @@ import torch.nn as nn
 rows = 16384
 columns = 8192
 
-SMALL = {"rows": 512, "columns": 2048}
+SMALL = {"rows": 2048, "columns": 2048}
 
 
 class Model(nn.Module):
