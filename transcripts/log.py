@@ -20,11 +20,17 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from pydantic import TypeAdapter
+from pydantic_core import PydanticSerializationError
+
 from transcripts.events import EVENT, Event, JsonObject, RunStarted
 from transcripts.reading import EVENTS, HEADER, RunLocked, TranscriptError, events_file, whole_length
 
 RESULT = "result.json"
 SOLUTION = "solution.py"
+
+# Writes infinities and NaN as null, which `json.dumps` does not.
+_JSON: TypeAdapter[JsonObject] = TypeAdapter(JsonObject)
 
 
 class RunFolder:
@@ -71,7 +77,7 @@ class RunFolder:
     def append(self, event: Event) -> None:
         """Write one event. If it fails (disk full), the file ends with the event before it, and TranscriptError is
         raised."""
-        line = EVENT.dump_json(event) + b"\n"
+        line = _line(event)
         with _told(self.path):
             before = os.fstat(self._descriptor).st_size
             written = 0
@@ -106,7 +112,7 @@ class RunFolder:
     def write_result(self, result: JsonObject) -> Path:
         """Write `result.json`; returns its path."""
         path = self.path / RESULT
-        write_atomic(path, json.dumps(result, indent=2, ensure_ascii=False) + "\n")
+        write_atomic(path, _JSON.dump_json(result, indent=2).decode() + "\n")
         return path
 
     def write_solution(self, source: str) -> Path:
@@ -134,15 +140,25 @@ class RunFolder:
 
 
 def write_atomic(path: Path, text: str) -> None:
-    """Write a text file so that a reader sees the old one or the new one, never half of it."""
+    """Write a text file so that a reader sees the old one or the new one, never half of it. Lone surrogates, which
+    models do write now and then and UTF-8 does not know, become question marks."""
     draft = path.with_name(f".{path.name}.{os.getpid()}")
     with _told(path):
         try:
-            draft.write_text(text, encoding="utf-8")
+            draft.write_text(text, encoding="utf-8", errors="replace")
             draft.replace(path)
         except BaseException:
             draft.unlink(missing_ok=True)
             raise
+
+
+def _line(event: Event) -> bytes:
+    try:
+        return EVENT.dump_json(event) + b"\n"
+    except PydanticSerializationError:
+        # A lone surrogate somewhere in what the model wrote; it becomes a question mark.
+        text = json.dumps(event.model_dump(), default=str, ensure_ascii=False)
+        return text.encode("utf-8", "replace") + b"\n"
 
 
 def _slug(problem: str) -> str:
@@ -186,4 +202,6 @@ def _told(path: Path) -> Generator[None]:
                 f"The disk is full: {path} could not be written. What was written before is whole. "
                 "Make room, and run the same command again: it goes on from there."
             ) from error
-        raise TranscriptError(f"{path} could not be written: {error.strerror}.") from error
+        raise TranscriptError(
+            f"{path} could not be written: {error.strerror}. Make it writable or choose another folder."
+        ) from error
