@@ -1,0 +1,30 @@
+"""The environment of the nursery and so of every child: what is listed here and nothing else, above all no key."""
+
+from __future__ import annotations
+
+import os
+import site
+from pathlib import Path
+
+_NAMES = ("PATH", "LANG", "LC_ALL", "TZ", "LD_LIBRARY_PATH", "TORCH_CUDA_ARCH_LIST", "NVIDIA_VISIBLE_DEVICES")
+_PREFIXES = ("CUDA_", "OMP_", "KMP_", "MKL_")
+
+
+def child_environment(home: str, preload: Path | None) -> dict[str, str]:
+    """An environment made from ours. `home` is an empty private folder, `preload` a library for the dynamic linker."""
+    chosen = {k: v for k, v in os.environ.items() if k in _NAMES or k.startswith(_PREFIXES)}
+    chosen |= {
+        "HOME": home,
+        "TMPDIR": home,
+        "PYTHONPATH": str(Path(__file__).parents[2]),
+        "PYTHONDONTWRITEBYTECODE": "1",
+        # Idle OpenMP threads sleep: a spinning pool in one process would be in the timings of another.
+        "OMP_WAIT_POLICY": "PASSIVE",
+        # numpy's BLAS starts its threads at import, and a process with threads cannot fork safely.
+        "OPENBLAS_NUM_THREADS": "1",
+    }
+    if site.ENABLE_USER_SITE:
+        chosen["PYTHONUSERBASE"] = site.getuserbase()
+    if preload is not None:
+        chosen["LD_PRELOAD"] = str(preload)
+    return chosen

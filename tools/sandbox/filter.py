@@ -1,0 +1,131 @@
+"""The system-call filter that a child puts over itself before it runs a candidate.
+
+Threads, memory, files and devices go on as ever. Making processes, running programs, sockets, signals to others, looking
+into others and changing the machine are refused, and the warden writes down each attempt.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import socket
+import struct
+
+from tools.sandbox import linux
+from tools.sandbox.calls import NUMBERS, PATH_CALLS
+
+_ARCHITECTURE = 0xC000003E if linux.MACHINE == "x86_64" else 0xC00000B7
+_X32_BIT = 0x40000000
+
+_LOAD, _AND, _RETURN = 0x20, 0x54, 0x06
+_JUMP_EQUAL, _JUMP_GREATER_EQUAL = 0x15, 0x35
+_NUMBER_AT, _ARCHITECTURE_AT, _ARGUMENTS_AT = 0, 4, 16
+
+_ALLOW = 0x7FFF0000
+_ERRNO = 0x00050000
+_NOTIFY = 0x7FC00000
+_KILL_PROCESS = 0x80000000
+_ENOSYS = 38
+
+_SET_MODE_FILTER = 1
+_FLAG_TSYNC = 1
+_FLAG_NEW_LISTENER = 8
+_FLAG_TSYNC_ESRCH = 16
+
+_WRITE_FLAGS = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
+# Refused as if the kernel had never heard of them: there are older calls that callers fall back to, or no need at all.
+_UNKNOWN = ("clone3", "openat2", "shmget", "msgget", "semget", "mq_open")
+_TO_SELF = ("kill", "tgkill", "rt_sigqueueinfo", "rt_tgsigqueueinfo")
+_BY_FLAGS = {"open": 1, "openat": 2}
+
+_line: int | None = None
+
+
+class _Program(ctypes.Structure):
+    _fields_ = (("length", ctypes.c_ushort), ("instructions", ctypes.c_char_p))
+
+
+def arm(line: int) -> None:
+    """Called in a sandboxed child before its own code: `line` leads to the warden."""
+    global _line
+    _line = line
+
+
+def lock_down() -> None:
+    """Forbid this process, all its threads and for good, what a candidate has no business with.
+
+    To be called once, after CUDA contexts and thread pools are set up and before candidate code runs. Raises
+    RuntimeError outside of a sandboxed child or on a second call, OSError where the kernel has no filters.
+    """
+    global _line
+    if _line is None:
+        raise RuntimeError("lock_down() works once, in a sandboxed child: spawn it with sandboxed=True")
+    line, _line = _line, None
+    with socket.socket(fileno=line) as channel:
+        listener = _install(_program(os.getpid(), _NOTIFY), _FLAG_TSYNC | _FLAG_TSYNC_ESRCH | _FLAG_NEW_LISTENER)
+        if listener is None:
+            # Without supervision (before Linux 5.7) an attempt ends the process, which tells as much.
+            if _install(_program(os.getpid(), _KILL_PROCESS), _FLAG_TSYNC) is None:
+                raise OSError(ctypes.get_errno(), "this kernel takes no system-call filter")
+            return
+        try:
+            socket.send_fds(channel, [b"listener"], [listener])
+        finally:
+            os.close(listener)
+
+
+def _install(program: bytes, flags: int) -> int | None:
+    argument = _Program(len(program) // 8, program)
+    with contextlib.suppress(OSError):
+        return linux.syscall(linux.SYS_SECCOMP, _SET_MODE_FILTER, flags, ctypes.byref(argument))
+    return None
+
+
+def _program(own_pid: int, refuse: int) -> bytes:
+    """The filter for the process `own_pid` (as it sees itself): `refuse` is what happens to a forbidden call."""
+    code = [
+        _step(_LOAD, _ARCHITECTURE_AT),
+        _step(_JUMP_EQUAL, _ARCHITECTURE, 1, 0),
+        _step(_RETURN, _KILL_PROCESS),
+        _step(_LOAD, _NUMBER_AT),
+    ]
+    if linux.MACHINE == "x86_64":
+        code += [_step(_JUMP_GREATER_EQUAL, _X32_BIT, 0, 1), _step(_RETURN, _KILL_PROCESS)]
+    for name in _UNKNOWN:
+        code += _when(name, [_step(_RETURN, _ERRNO | _ENOSYS)])
+    # A thread is a clone that stays in its process.
+    code += _when("clone", _if_any_bit(0, linux.CLONE_THREAD, _ALLOW, refuse))
+    for name in _TO_SELF:
+        code += _when(name, _if_equal(0, own_pid, _ALLOW, refuse))
+    watched = refuse if refuse == _NOTIFY else _ALLOW
+    for name in PATH_CALLS:
+        if name in _BY_FLAGS:
+            code += _when(name, _if_any_bit(_BY_FLAGS[name], _WRITE_FLAGS, watched, _ALLOW))
+        else:
+            code += _when(name, [_step(_RETURN, watched)])
+    for name in NUMBERS:
+        if name not in (*_UNKNOWN, "clone", *_TO_SELF, *PATH_CALLS):
+            code += _when(name, [_step(_RETURN, refuse)])
+    code.append(_step(_RETURN, _ALLOW))
+    return b"".join(code)
+
+
+def _step(operation: int, value: int, if_true: int = 0, if_false: int = 0) -> bytes:
+    return struct.pack("=HBBI", operation, if_true, if_false, value & 0xFFFFFFFF)
+
+
+def _when(name: str, block: list[bytes]) -> list[bytes]:
+    """Run a block that returns for one call; nothing where this architecture lacks it."""
+    return [_step(_JUMP_EQUAL, NUMBERS[name], 0, len(block)), *block] if name in NUMBERS else []
+
+
+def _if_equal(argument: int, value: int, then: int, otherwise: int) -> list[bytes]:
+    load = _step(_LOAD, _ARGUMENTS_AT + 8 * argument)
+    return [load, _step(_JUMP_EQUAL, value, 0, 1), _step(_RETURN, then), _step(_RETURN, otherwise)]
+
+
+def _if_any_bit(argument: int, mask: int, then: int, otherwise: int) -> list[bytes]:
+    load = _step(_LOAD, _ARGUMENTS_AT + 8 * argument)
+    test = [_step(_AND, mask), _step(_JUMP_EQUAL, 0, 1, 0)]
+    return [load, *test, _step(_RETURN, then), _step(_RETURN, otherwise)]

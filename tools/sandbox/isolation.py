@@ -1,0 +1,89 @@
+"""What a child gives up before it runs anything: its view of the machine, its privileges, its share of resources."""
+
+from __future__ import annotations
+
+import os
+import resource
+import signal
+import socket
+from collections.abc import Callable
+from typing import NoReturn
+
+from tools.sandbox import linux, mounts
+from tools.sandbox.policy import Policy
+
+# Threads count as processes for the kernel's own limits: room for OpenMP pools on large machines.
+_THREAD_ROOM = 4096
+
+
+class SetupFailure(Exception):  # noqa: N818 - named for what happened
+    """A part of the isolation could not be set up."""
+
+
+def become_init(policy: Policy, line: int, report: Callable[[int], NoReturn]) -> None:
+    """In the first process of new namespaces: set the view up and fork the child, in which this returns.
+
+    The caller stays behind as pid 1 in `report(child)`. `line` gets descriptors through which the warden can see in.
+    """
+    linux.die_with_parent(signal.SIGKILL)
+    linux.set_dumpable(True)  # else a user's own /proc/self/uid_map is not theirs to write
+    _map_user()
+    linux.sethostname("sandbox")
+    views = mounts.build_view(policy)
+    _limit_pids(policy)
+    mounts.seal_proc()
+    with socket.socket(fileno=os.dup(line)) as channel:
+        socket.send_fds(channel, [b"tree"], views)
+    for fd in views:
+        os.close(fd)
+    hold_back(policy)
+    linux.die_with_parent(signal.SIGKILL)  # a change of credentials has cleared it
+    child = os.fork()
+    if child:
+        linux.set_dumpable(False)
+        report(child)
+
+
+def hold_back(policy: Policy) -> None:
+    """Resource limits and no privileges. Nothing for our own trusted children."""
+    if policy.isolation == "none":
+        return
+    linux.drop_privileges()
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    wanted = {
+        resource.RLIMIT_FSIZE: policy.file_bytes,
+        resource.RLIMIT_NOFILE: policy.open_files,
+        resource.RLIMIT_NPROC: policy.processes and policy.processes + _THREAD_ROOM,
+    }
+    for which, value in wanted.items():
+        if value is not None:
+            hard = resource.getrlimit(which)[1]
+            value = value if hard == resource.RLIM_INFINITY else min(value, hard)
+            resource.setrlimit(which, (value, value))
+
+
+def _map_user() -> None:
+    """Be the same user inside: what was readable stays readable, and new files belong to the one who runs us."""
+    uid, gid = os.getuid(), os.getgid()
+    for name, text in (("setgroups", "deny"), ("uid_map", f"{uid} {uid} 1"), ("gid_map", f"{gid} {gid} 1")):
+        fd = os.open(f"/proc/self/{name}", os.O_WRONLY)
+        try:
+            os.write(fd, text.encode())
+        finally:
+            os.close(fd)
+
+
+def _limit_pids(policy: Policy) -> None:
+    """Since Linux 6.14 a pid namespace has a limit of its own; before, the warden's polling must do."""
+    if policy.processes is None:
+        return
+    try:
+        fd = os.open("/proc/sys/kernel/pid_max", os.O_WRONLY)
+    except OSError:
+        return
+    try:
+        os.write(fd, str(max(301, policy.processes + _THREAD_ROOM)).encode())
+    except OSError:
+        pass
+    finally:
+        os.close(fd)
