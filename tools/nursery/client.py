@@ -79,11 +79,13 @@ class Child:
 class Nursery:
     """A connection to a nursery. Safe to use from several threads."""
 
-    def __init__(self, connection: socket.socket, level: SandboxLevel, process: subprocess.Popen[bytes] | None) -> None:
-        self.level = level
+    def __init__(
+        self, connection: socket.socket, process: subprocess.Popen[bytes] | None = None, home: str | None = None
+    ) -> None:
         self._connection = connection
         self._process = process
-        self._ready = process is None
+        self._home = home
+        self._level: SandboxLevel | None = None
         self._lock = threading.Lock()
 
     @classmethod
@@ -96,23 +98,25 @@ class Nursery:
         home = tempfile.mkdtemp(prefix="kernel-agent-")
         with theirs:
             process = subprocess.Popen(
-                [sys.executable, "-P", "-m", "tools.nursery", str(theirs.fileno()), str(os.getpid())],
+                [sys.executable, "-P", "-m", "tools.nursery", str(theirs.fileno()), str(os.getpid()), level.value],
                 env=child_environment(home, preload),
                 cwd="/",
                 stdin=subprocess.DEVNULL,
                 pass_fds=[theirs.fileno()],
                 start_new_session=True,
             )
-        nursery = cls(ours, level, process)
-        nursery._home = home
-        return nursery
-
-    _home: str | None = None
+        return cls(ours, process, home)
 
     @classmethod
-    def attach(cls, fd: int, level: SandboxLevel) -> Nursery:
+    def attach(cls, fd: int) -> Nursery:
         """The nursery of a child that was spawned with `share_nursery`, from its `args["nursery_fd"]`."""
-        return cls(socket.socket(fileno=fd), level, None)
+        return cls(socket.socket(fileno=fd))
+
+    @property
+    def level(self) -> SandboxLevel:
+        """What `sandboxed=True` means here. Waits for the nursery to be up. Raises NurseryError."""
+        with self._lock:
+            return self._greeted()
 
     @property
     def pid(self) -> int | None:
@@ -182,11 +186,7 @@ class Nursery:
     def _ask(self, request: bytes, fds: Sequence[int]) -> tuple[dict[str, Any], list[int]]:
         with self._lock:
             try:
-                if not self._ready:
-                    self._connection.settimeout(_START_SECONDS)
-                    if not self._connection.recv(_MAX_REPLY):
-                        raise ConnectionError("it ended while it was starting; its own message is above")
-                    self._ready = True
+                self._greeted()
                 self._connection.settimeout(_SPAWN_SECONDS)
                 socket.send_fds(self._connection, [request], list(fds))
                 data, received, _, _ = socket.recv_fds(self._connection, _MAX_REPLY, 2)
@@ -195,6 +195,19 @@ class Nursery:
         if not data:
             raise NurseryError("the nursery has ended: start the run again")
         return json.loads(data), received
+
+    def _greeted(self) -> SandboxLevel:
+        """Take the nursery's first message, once. To be called with the lock held."""
+        if self._level is None:
+            self._connection.settimeout(_START_SECONDS)
+            try:
+                data = self._connection.recv(_MAX_REPLY)
+            except OSError as error:
+                raise NurseryError(f"the nursery did not start ({error})") from error
+            if not data:
+                raise NurseryError("the nursery ended while it was starting: its own message is above")
+            self._level = SandboxLevel(json.loads(data)["level"])
+        return self._level
 
     def close(self) -> None:
         """End the nursery, if this object started it, with everything that was forked from it."""

@@ -13,9 +13,6 @@ import selectors
 import shutil
 import signal
 import socket
-import struct
-import sys
-from pathlib import Path
 from typing import Any, NoReturn
 
 from tools.nursery import child
@@ -28,7 +25,7 @@ MAX_FDS = 250
 _HEAVY_IMPORTS = ("numpy", "torch", "torch.utils.cpp_extension")
 
 
-def serve(fd: int, parent: int) -> NoReturn:
+def serve(fd: int, parent: int, level: str) -> NoReturn:
     """Answer requests until the starter's connection closes or the starter dies."""
 
     def starter_gone(*_: object) -> None:
@@ -46,7 +43,7 @@ def serve(fd: int, parent: int) -> NoReturn:
     os.environ.pop("LD_PRELOAD", None)
     for name in _HEAVY_IMPORTS:
         importlib.import_module(name)
-    _Server(socket.socket(fileno=fd)).run()
+    _Server(socket.socket(fileno=fd), level).run()
 
 
 def _leave() -> NoReturn:
@@ -56,14 +53,14 @@ def _leave() -> NoReturn:
 
 
 class _Server:
-    def __init__(self, starter: socket.socket) -> None:
+    def __init__(self, starter: socket.socket, level: str) -> None:
+        self.greeting = json.dumps({"level": level}).encode()
         self.starter = starter
         self.selector = selectors.PollSelector()
         self.selector.register(starter, selectors.EVENT_READ)
 
     def run(self) -> NoReturn:
-        threads = len(os.listdir("/proc/self/task"))
-        self.starter.send(json.dumps({"ready": os.getpid(), "threads": threads}).encode())
+        self.starter.send(self.greeting)
         while True:
             for key, _ in self.selector.select():
                 connection = key.fileobj
@@ -107,6 +104,7 @@ class _Server:
         theirs.close()
         control_end.close()
         if line_to_us is not None:
+            line_to_us.send(self.greeting)
             self.selector.register(line_to_us, selectors.EVENT_READ)
         return {"warden": warden}, [ours.detach(), control.detach()]
 

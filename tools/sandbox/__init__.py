@@ -7,5 +7,6 @@ warden outside enforces the limits, and a worker calls `lock_down` to have its s
 
 from tools.sandbox.filter import lock_down
 from tools.sandbox.limits import Completed, ExitStatus, Limits, SandboxError
+from tools.sandbox.run import probe_level, run_sandboxed
 
-__all__ = ["Completed", "ExitStatus", "Limits", "SandboxError", "lock_down"]
+__all__ = ["Completed", "ExitStatus", "Limits", "SandboxError", "lock_down", "probe_level", "run_sandboxed"]

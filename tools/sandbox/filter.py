@@ -26,6 +26,7 @@ _ALLOW = 0x7FFF0000
 _ERRNO = 0x00050000
 _NOTIFY = 0x7FC00000
 _KILL_PROCESS = 0x80000000
+_EPERM = 1
 _ENOSYS = 38
 
 _SET_MODE_FILTER = 1
@@ -37,6 +38,10 @@ _WRITE_FLAGS = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
 # Refused as if the kernel had never heard of them: there are older calls that callers fall back to, or no need at all.
 _UNKNOWN = ("clone3", "openat2", "shmget", "msgget", "semget", "mq_open")
 _TO_SELF = ("kill", "tgkill", "rt_sigqueueinfo", "rt_tgsigqueueinfo")
+_PROCESSES = ("fork", "vfork", "execve", "execveat", "tkill", "pidfd_open", "pidfd_send_signal")
+# AF_UNIX and AF_NETLINK: the C library tries them for user names and interfaces. Refused, but no sign of ill will.
+_QUIET_FAMILIES = (1, 16)
+_HANDLED = {*_UNKNOWN, "clone", *_TO_SELF, *PATH_CALLS}
 _BY_FLAGS = {"open": 1, "openat": 2}
 
 _line: int | None = None
@@ -52,21 +57,23 @@ def arm(line: int) -> None:
     _line = line
 
 
-def lock_down() -> None:
+def lock_down(*, programs: bool = False) -> None:
     """Forbid this process, all its threads and for good, what a candidate has no business with.
 
-    To be called once, after CUDA contexts and thread pools are set up and before candidate code runs. Raises
-    RuntimeError outside of a sandboxed child or on a second call, OSError where the kernel has no filters.
+    To be called once, after CUDA contexts and thread pools are set up and before candidate code runs. With `programs`
+    it may still run others (which are bound in the same way), as a compiler must. Raises RuntimeError outside of a
+    sandboxed child or on a second call, OSError where the kernel has no filters.
     """
     global _line
     if _line is None:
         raise RuntimeError("lock_down() works once, in a sandboxed child: spawn it with sandboxed=True")
     line, _line = _line, None
+    own_pid = None if programs else os.getpid()
     with socket.socket(fileno=line) as channel:
-        listener = _install(_program(os.getpid(), _NOTIFY), _FLAG_TSYNC | _FLAG_TSYNC_ESRCH | _FLAG_NEW_LISTENER)
+        listener = _install(_program(own_pid, _NOTIFY), _FLAG_TSYNC | _FLAG_TSYNC_ESRCH | _FLAG_NEW_LISTENER)
         if listener is None:
             # Without supervision (before Linux 5.7) an attempt ends the process, which tells as much.
-            if _install(_program(os.getpid(), _KILL_PROCESS), _FLAG_TSYNC) is None:
+            if _install(_program(own_pid, _KILL_PROCESS), _FLAG_TSYNC) is None:
                 raise OSError(ctypes.get_errno(), "this kernel takes no system-call filter")
             return
         try:
@@ -82,8 +89,11 @@ def _install(program: bytes, flags: int) -> int | None:
     return None
 
 
-def _program(own_pid: int, refuse: int) -> bytes:
-    """The filter for the process `own_pid` (as it sees itself): `refuse` is what happens to a forbidden call."""
+def _program(own_pid: int | None, refuse: int) -> bytes:
+    """The filter for the process `own_pid` (as it sees itself), or for one that may run programs (None).
+
+    `refuse` is what happens to a forbidden call.
+    """
     code = [
         _step(_LOAD, _ARCHITECTURE_AT),
         _step(_JUMP_EQUAL, _ARCHITECTURE, 1, 0),
@@ -94,18 +104,20 @@ def _program(own_pid: int, refuse: int) -> bytes:
         code += [_step(_JUMP_GREATER_EQUAL, _X32_BIT, 0, 1), _step(_RETURN, _KILL_PROCESS)]
     for name in _UNKNOWN:
         code += _when(name, [_step(_RETURN, _ERRNO | _ENOSYS)])
-    # A thread is a clone that stays in its process.
-    code += _when("clone", _if_any_bit(0, linux.CLONE_THREAD, _ALLOW, refuse))
-    for name in _TO_SELF:
-        code += _when(name, _if_equal(0, own_pid, _ALLOW, refuse))
-    watched = refuse if refuse == _NOTIFY else _ALLOW
-    for name in PATH_CALLS:
-        if name in _BY_FLAGS:
-            code += _when(name, _if_any_bit(_BY_FLAGS[name], _WRITE_FLAGS, watched, _ALLOW))
-        else:
-            code += _when(name, [_step(_RETURN, watched)])
+    for family in _QUIET_FAMILIES:
+        code += _when("socket", _if_equal(0, family, _ERRNO | _EPERM))
+    if own_pid is not None:
+        # A thread is a clone that stays in its process.
+        code += _when("clone", _if_any_bit(0, linux.CLONE_THREAD, _ALLOW, refuse))
+        for name in _TO_SELF:
+            code += _when(name, [*_if_equal(0, own_pid, _ALLOW), _step(_RETURN, refuse)])
+        watched = refuse if refuse == _NOTIFY else _ALLOW
+        for name in PATH_CALLS:
+            by_flags = _BY_FLAGS.get(name)
+            rule = [_step(_RETURN, watched)] if by_flags is None else _if_any_bit(by_flags, _WRITE_FLAGS, watched, _ALLOW)
+            code += _when(name, rule)
     for name in NUMBERS:
-        if name not in (*_UNKNOWN, "clone", *_TO_SELF, *PATH_CALLS):
+        if name not in _HANDLED and not (own_pid is None and name in _PROCESSES):
             code += _when(name, [_step(_RETURN, refuse)])
     code.append(_step(_RETURN, _ALLOW))
     return b"".join(code)
@@ -120,9 +132,10 @@ def _when(name: str, block: list[bytes]) -> list[bytes]:
     return [_step(_JUMP_EQUAL, NUMBERS[name], 0, len(block)), *block] if name in NUMBERS else []
 
 
-def _if_equal(argument: int, value: int, then: int, otherwise: int) -> list[bytes]:
+def _if_equal(argument: int, value: int, then: int) -> list[bytes]:
+    """Return where an argument is `value`; else go on, with the call's number loaded again."""
     load = _step(_LOAD, _ARGUMENTS_AT + 8 * argument)
-    return [load, _step(_JUMP_EQUAL, value, 0, 1), _step(_RETURN, then), _step(_RETURN, otherwise)]
+    return [load, _step(_JUMP_EQUAL, value, 0, 1), _step(_RETURN, then), _step(_LOAD, _NUMBER_AT)]
 
 
 def _if_any_bit(argument: int, mask: int, then: int, otherwise: int) -> list[bytes]:

@@ -20,14 +20,15 @@ class SetupFailure(Exception):  # noqa: N818 - named for what happened
     """A part of the isolation could not be set up."""
 
 
-def become_init(policy: Policy, line: int, report: Callable[[int], NoReturn]) -> None:
+def become_init(policy: Policy, user: tuple[int, int], line: int, report: Callable[[int], NoReturn]) -> None:
     """In the first process of new namespaces: set the view up and fork the child, in which this returns.
 
-    The caller stays behind as pid 1 in `report(child)`. `line` gets descriptors through which the warden can see in.
+    The caller stays behind as pid 1 in `report(child)`. `user` are the uid and gid from before, when
+    they could still be asked for. `line` gets descriptors through which the warden can see in.
     """
     linux.die_with_parent(signal.SIGKILL)
     linux.set_dumpable(True)  # else a user's own /proc/self/uid_map is not theirs to write
-    _map_user()
+    _map_user(*user)
     linux.sethostname("sandbox")
     views = mounts.build_view(policy)
     _limit_pids(policy)
@@ -62,9 +63,8 @@ def hold_back(policy: Policy) -> None:
             resource.setrlimit(which, (value, value))
 
 
-def _map_user() -> None:
+def _map_user(uid: int, gid: int) -> None:
     """Be the same user inside: what was readable stays readable, and new files belong to the one who runs us."""
-    uid, gid = os.getuid(), os.getgid()
     for name, text in (("setgroups", "deny"), ("uid_map", f"{uid} {uid} 1"), ("gid_map", f"{gid} {gid} 1")):
         fd = os.open(f"/proc/self/{name}", os.O_WRONLY)
         try:

@@ -39,7 +39,8 @@ def build_view(policy: Policy) -> list[int]:
     covers = {p for p in covers if os.path.exists(p) and p != "/"} - {"/dev"}
     writable = [os.path.realpath(p) for p in policy.writable]
     shown = sorted({*writable, *(os.path.realpath(p) for p in [*policy.readable, *_installation()])})
-    shown = [p for p in shown if p in writable or any(_inside(p, c) for c in covers)]
+    # To be shown /tmp itself means to be shown one's own.
+    shown = [p for p in shown if p in writable or (p != "/tmp" and any(_inside(p, c) for c in covers))]
     # Taken before anything is covered: a mount can be made from a descriptor when its path no longer leads there.
     handles = {p: os.open(p, os.O_PATH | os.O_CLOEXEC) for p in shown if os.path.exists(p)}
     devices = {p: os.open(p, os.O_PATH | os.O_CLOEXEC) for p in _device_files()}

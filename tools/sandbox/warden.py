@@ -88,6 +88,7 @@ class _Warden:
         os.set_blocking(out_write, True)
         self.status_fd, self.out_fd = status_read, out_read
         self.tree = Tree(self.policy)
+        self.user = os.geteuid(), os.getegid()
         spaces = self.policy.isolation == "namespaces"
         try:
             pid = linux.fork_into(_NAMESPACES) if spaces else os.fork()
@@ -109,7 +110,7 @@ class _Warden:
         """In the fork: become the init of the new namespaces, or the child itself where there are none."""
         try:
             if self.policy.isolation == "namespaces":
-                become_init(self.policy, line, lambda pid: _report(pid, status))
+                become_init(self.policy, self.user, line, lambda pid: _report(pid, status))
             else:
                 linux.die_with_parent(signal.SIGKILL)
                 hold_back(self.policy)
@@ -167,6 +168,7 @@ class _Warden:
         sender, fds = _read_ancillary(ancillary)
         if message == b"started":
             self.target = sender
+            self.outcome.processes_seen = max(1, self.outcome.processes_seen)
             self.send({"pid": sender})
         elif message == b"tree":
             self.tree.see_through(fds)

@@ -1,0 +1,130 @@
+"""Run a program in the sandbox and wait for it: what compilers are run with."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+import selectors
+import socket
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from tools.channel import ChannelError, receive_json, send_json
+from tools.sandbox.limits import Completed, Limits, SandboxError
+from tools.sandbox.policy import Policy
+from tools.types import SandboxLevel
+
+_LAUNCH = str(Path(__file__).with_name("launch.py"))
+
+
+def run_sandboxed(
+    argv: Sequence[str],
+    *,
+    cwd: Path,
+    env: dict[str, str],
+    limits: Limits,
+    writable: Sequence[Path],
+    level: SandboxLevel,
+    readable: Sequence[Path] = (),
+    hidden: Sequence[Path] = (),
+    max_output: int = 4 << 20,
+) -> Completed:
+    """Run `argv` (looked up in the PATH of `env`, no shell) to its end under `limits`, with no network.
+
+    It may write to the `writable` folders and to a private /tmp. `cwd` and `readable` paths are kept visible where they
+    lie below /tmp or a `hidden` path. At most `max_output` bytes of each stream are kept. A program that cannot be run
+    has returncode 127 and says why on stderr. Its whole group is dead on return. Raises SandboxError.
+    """
+    policy = Policy(
+        isolation=level.value,
+        **limits.model_dump(),
+        writable=[str(p.absolute()) for p in writable],
+        readable=[str(p.absolute()) for p in (cwd, *readable)],
+        hidden=[str(p.absolute()) for p in hidden],
+    )
+    ours, theirs = socket.socketpair()
+    out_read, out_write = os.pipe()
+    err_read, err_write = os.pipe()
+    with ours, open(out_read, "rb") as out, open(err_read, "rb") as err:
+        try:
+            warden = subprocess.Popen(
+                [sys.executable, "-I", "-S", _LAUNCH, str(theirs.fileno())],
+                stdin=subprocess.DEVNULL,
+                pass_fds=[theirs.fileno(), out_write, err_write],
+                env={},
+            )
+        finally:
+            theirs.close()
+            os.close(out_write)
+            os.close(err_write)
+        try:
+            request = {
+                "policy": policy.to_json(),
+                "argv": list(argv),
+                "cwd": str(cwd),
+                "env": env,
+                "stdout": out_write,
+                "stderr": err_write,
+            }
+            send_json(ours, request, timeout=30)
+            stdout, stderr = _collect((out.fileno(), err.fileno()), max_output)
+            outcome = _outcome(ours)
+        except ChannelError as error:
+            raise SandboxError(f"the sandbox's warden is gone ({error}); `agent doctor` tells more") from None
+        finally:
+            ours.close()  # which tells the warden to end what still runs
+            warden.wait()
+    if outcome["error"]:
+        raise SandboxError(
+            f"the sandbox could not be set up ({outcome['error']}); `agent doctor` tells what this machine can do"
+        )
+    return Completed(
+        returncode=outcome["code"],
+        stdout=stdout,
+        stderr=stderr,
+        **{name: outcome[name] for name in _SHARED},
+    )
+
+
+_SHARED = ("signal", "timed_out", "out_of_memory", "violations", "peak_memory", "seconds")
+
+
+@functools.cache
+def probe_level() -> SandboxLevel:
+    """The strongest level that works here: tried for real, once per process."""
+    with contextlib.suppress(SandboxError):
+        done = run_sandboxed(
+            ["/bin/true"],
+            cwd=Path("/"),
+            env={},
+            limits=Limits(seconds=30),
+            writable=[],
+            level=SandboxLevel.NAMESPACES,
+        )
+        if done.returncode == 0:
+            return SandboxLevel.NAMESPACES
+    return SandboxLevel.LIMITS
+
+
+def _collect(fds: tuple[int, int], most: int) -> tuple[bytes, bytes]:
+    """Read both streams to their ends, which come when the whole group is dead; keep the first `most` bytes of each."""
+    kept = {fd: bytearray() for fd in fds}
+    with selectors.DefaultSelector() as selector:
+        for fd in fds:
+            selector.register(fd, selectors.EVENT_READ)
+        while selector.get_map():
+            for key, _ in selector.select():
+                data = os.read(key.fd, 1 << 16)
+                if not data:
+                    selector.unregister(key.fd)
+                kept[key.fd] += data[: most - len(kept[key.fd])]
+    return bytes(kept[fds[0]]), bytes(kept[fds[1]])
+
+
+def _outcome(control: socket.socket) -> dict[str, Any]:
+    first = receive_json(control, timeout=60)
+    return first if "pid" not in first else receive_json(control, timeout=60)
