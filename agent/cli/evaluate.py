@@ -1,0 +1,72 @@
+"""`agent evaluate`: judge one candidate file, with no model."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from agent.cli import options
+from agent.cli.errors import FOUND, NONE_FOUND, fail, told
+
+
+def evaluate(
+    problem: Annotated[str, typer.Argument(help="A path, a bundled problem, or kernelbench:1/87.")],
+    file: Annotated[Path, typer.Argument(help="The candidate: a Python file that defines ModelNew.")],
+    json: Annotated[bool, typer.Option("--json", help="Print the result record and nothing else.")] = False,
+    device: options.DeviceOption = "auto",
+    size: options.SizeOption = "auto",
+    precision: options.PrecisionOption = None,
+    rule: options.RuleOption = "oracle",
+    require_own_kernels: options.OwnKernelsOption = None,
+    sandbox: options.SandboxOption = "auto",
+    stock: Annotated[
+        bool, typer.Option("--stock", help="Build with the very commands of torch's load_inline, in fresh processes.")
+    ] = False,
+    kernelbench: options.KernelBenchOption = None,
+) -> None:
+    """Build, check and time the candidate FILE for PROBLEM."""
+    with told():
+        from rich.console import Console
+        from tools.evaluator import Evaluator
+
+        from agent.progress import Progress
+        from prompts import render
+        from tools.candidates import clean_source
+        from tools.reports import KernelReport
+        from tools.types import Verdict
+
+        try:
+            source = clean_source(file.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            fail(f"There is no file {file}. Name the Python file that defines ModelNew.")
+        except (OSError, UnicodeDecodeError) as error:
+            fail(f"{file} can't be read: {error}. Name the Python file that defines ModelNew.")
+        if not source:
+            fail(f"{file} is empty. It must define ModelNew.")
+        spec = options.load(problem, kernelbench)
+        chosen = options.settings(device, size, precision, rule, require_own_kernels, sandbox, compile_baselines=False)
+        with (
+            tempfile.TemporaryDirectory(prefix="kernel-agent-") as folder,
+            Progress(Console(highlight=False), quiet=json) as progress,
+            Evaluator(spec, chosen) as evaluator,
+        ):
+            if stock:
+                result = evaluator.confirm(source, Path(folder))
+            else:
+                result = evaluator.evaluate(source, Path(folder), stage=lambda stage: progress.stage(file.name, stage))
+        if json:
+            print(result.model_dump_json(indent=2))
+        else:
+            report = KernelReport(
+                kernel=file.name,
+                asked="time",
+                verdict=result.verdict,
+                build=result.build,
+                correctness=result.correctness,
+                timing=result.timing,
+            )
+            print(render("kernel", report=report), end="")
+        raise typer.Exit(FOUND if result.verdict is Verdict.CORRECT else NONE_FOUND)

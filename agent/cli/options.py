@@ -1,0 +1,97 @@
+"""Options that several commands share, and what they resolve to."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+if TYPE_CHECKING:
+    from tools.evaluator import EvaluatorSettings
+
+    from agent.sources import ModelSource
+    from problems import ProblemSpec
+
+Device = Literal["auto", "cuda", "cpu"]
+Size = Literal["auto", "full", "small"]
+Precision = Literal["fp64", "fp32", "tf32", "fp16", "bf16"]
+Rule = Literal["oracle", "kernelbench"]
+Sandbox = Literal["auto", "strict"]
+
+DeviceOption = Annotated[Device, typer.Option(help="Where to run: auto takes the GPU if there is one.")]
+SizeOption = Annotated[Size, typer.Option(help="Problem size: auto is full on cuda, small on cpu.")]
+PrecisionOption = Annotated[
+    Precision | None, typer.Option(help="Demand (or allow) this precision class in place of the reference's own.")
+]
+RuleOption = Annotated[Rule, typer.Option(help="oracle: against fp64. kernelbench: plain allclose.")]
+OwnKernelsOption = Annotated[
+    float | None,
+    typer.Option(min=0.0, max=1.0, help="Least share of the time that must be spent in the candidate's own kernels."),
+]
+SandboxOption = Annotated[
+    Sandbox, typer.Option(help="strict: refuse to run candidates below full isolation. auto: the best there is.")
+]
+KernelBenchOption = Annotated[
+    Path | None, typer.Option("--kernelbench", help="A KernelBench checkout, for kernelbench:… problems.")
+]
+RunsOption = Annotated[Path, typer.Option(help="The folder in which run folders are made.")]
+
+
+def load(problem: str, kernelbench: Path | None) -> ProblemSpec:
+    from problems import load_problem
+
+    return load_problem(problem, kernelbench_dir=kernelbench)
+
+
+def settings(
+    device: Device,
+    size: Size,
+    precision: Precision | None = None,
+    rule: Rule = "oracle",
+    require_own_kernels: float | None = None,
+    sandbox: Sandbox = "auto",
+    *,
+    compile_baselines: bool = True,
+) -> EvaluatorSettings:
+    """The evaluator's settings with every `auto` but the sandbox's resolved on this machine."""
+    from tools.evaluator import EvaluatorSettings
+
+    from agent.config import cache_dir
+    from agent.machine import resolve_device
+    from tools.types import PrecisionClass
+
+    kind = resolve_device(device)
+    return EvaluatorSettings(
+        device=kind,
+        size=("full" if kind == "cuda" else "small") if size == "auto" else size,
+        sandbox=sandbox,
+        rule=rule,
+        precision=PrecisionClass(precision) if precision else None,
+        require_own_kernels=require_own_kernels,
+        cache_dir=cache_dir(),
+        compile_baselines=compile_baselines,
+    )
+
+
+def model_source(
+    model: str | None, base_url: str | None, recorded: str | None, mailbox: Path | None, no_wait: bool
+) -> ModelSource:
+    """Where replies come from. Exactly one of the three must be given."""
+    from agent import sources
+    from agent.cli.errors import fail
+
+    given = [name for name, value in (("--model", model), ("--recorded", recorded), ("--mailbox", mailbox)) if value]
+    if len(given) != 1:
+        fail(
+            f"{' and '.join(given)} exclude each other: give one of them."
+            if given
+            else "Say where replies come from: --model NAME (with OPENAI_API_KEY, or --base-url of a local server), "
+            "--recorded NAME (replies from a transcript), or --mailbox DIR (you, or a coding assistant, answer)."
+        )
+    if model:
+        return sources.openai_source(model, base_url)
+    if recorded:
+        return sources.recorded_source(recorded)
+    assert mailbox is not None
+    return sources.mailbox_source(mailbox, wait=not no_wait)

@@ -1,0 +1,101 @@
+"""`agent solve`: one problem, from prompt to confirmed kernel."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from agent.cli import options
+from agent.cli.errors import FOUND, INTERRUPTED, NONE_FOUND, told
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from agent.session import Solved
+
+
+def solve(
+    problem: Annotated[str, typer.Argument(help="A path, a bundled problem, or kernelbench:1/87.")],
+    model: Annotated[str | None, typer.Option(help="The model's name at an OpenAI-compatible endpoint.")] = None,
+    base_url: Annotated[str | None, typer.Option(help="That endpoint; OpenAI's own if left out.")] = None,
+    recorded: Annotated[
+        str | None, typer.Option(help="Take the replies from a transcript: a run folder or a bundled name.")
+    ] = None,
+    mailbox: Annotated[
+        Path | None, typer.Option(help="Write each prompt into this folder and read the reply from it.")
+    ] = None,
+    no_wait: Annotated[bool, typer.Option("--no-wait", help="With --mailbox: exit 75 when a reply is due.")] = False,
+    device: options.DeviceOption = "auto",
+    size: options.SizeOption = "auto",
+    max_turns: Annotated[int, typer.Option(min=1, help="Replies of the model.")] = 20,
+    max_cost: Annotated[float | None, typer.Option(help="US dollars.")] = None,
+    max_minutes: Annotated[float | None, typer.Option(help="Wall-clock minutes.")] = None,
+    precision: options.PrecisionOption = None,
+    rule: options.RuleOption = "oracle",
+    require_own_kernels: options.OwnKernelsOption = None,
+    sandbox: options.SandboxOption = "auto",
+    runs: options.RunsOption = Path("runs"),
+    run_dir: Annotated[Path | None, typer.Option(help="Take up this run.")] = None,
+    new: Annotated[bool, typer.Option("--new", help="Start a new run although one is unfinished.")] = False,
+    kernelbench: options.KernelBenchOption = None,
+) -> None:
+    """Let a model write kernels for PROBLEM, and keep the fastest correct one.
+
+    The same command resumes the run that an earlier one left unfinished."""
+    with told():
+        from rich.console import Console
+
+        from agent.budget import Limits
+        from agent.progress import Progress
+        from agent.session import Request, run_problem
+        from agent.stops import StopReason
+
+        source = options.model_source(model, base_url, recorded, mailbox, no_wait)
+        request = Request(
+            spec=options.load(problem, kernelbench),
+            settings=options.settings(device, size, precision, rule, require_own_kernels, sandbox),
+            limits=Limits(max_turns=max_turns, max_cost=max_cost, max_minutes=max_minutes),
+            source=source,
+            runs=runs,
+            run_dir=run_dir,
+            fresh=new,
+        )
+        console = Console(highlight=False)
+        solved = run_problem(request, Progress(console))
+        print_outcome(console, solved)
+        if solved.result.reason == StopReason.INTERRUPTED and not solved.already:
+            raise typer.Exit(INTERRUPTED)
+        raise typer.Exit(FOUND if solved.result.solved else NONE_FOUND)
+
+
+def print_outcome(console: Console, solved: Solved) -> None:
+    """The last lines of a run: the speed-up with its interval, and where the kernel is; or why there is none."""
+    from prompts.formats import duration
+
+    result, folder = solved.result, solved.folder
+    if solved.already:
+        console.print(f"This run had finished before ({result.reason.replace('_', ' ')}).", soft_wrap=True)
+    if result.solved:
+        console.print(
+            f"\nCorrect, and confirmed in a fresh process with a stock build: {result.kernel}", style="bold green"
+        )
+        if result.speedup is not None and result.time_us is not None:
+            console.print(
+                f"Speed-up over the reference: {result.speedup:.3g}x "
+                f"(95% interval {result.speedup_low:.3g} to {result.speedup_high:.3g}), {duration(result.time_us)}",
+                style="bold",
+            )
+        if result.speedup_over_best is not None and result.best_baseline is not None:
+            console.print(f"Over the best baseline ({result.best_baseline}): {result.speedup_over_best:.3g}x")
+        console.print(f"Kernel: {folder / 'solution.py'}", soft_wrap=True)
+    else:
+        console.print(
+            f"\nNo correct kernel: {result.candidates} candidates in {result.turns} turns "
+            f"(ended by: {result.reason.replace('_', ' ')}).",
+            style="bold red",
+        )
+        if result.not_confirmed:
+            console.print(f"Correct at first, but not in the confirmation: {', '.join(result.not_confirmed)}")
+    console.print(f"Review: agent replay {folder}", soft_wrap=True)

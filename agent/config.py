@@ -1,0 +1,50 @@
+"""The resolved configuration of a run: what makes two runs the same command."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from pathlib import Path
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict
+from tools.evaluator import EvaluatorSettings
+
+from problems import ProblemSpec
+from tools.types import PrecisionClass
+
+
+class RunConfig(BaseModel):
+    """Stored in `run.json`. Budgets are not part of it: a run goes on with a larger budget than it began with."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    problem: str
+    problem_sha256: str
+    model: str
+    device: Literal["cuda", "cpu"]
+    size: Literal["full", "small"]
+    sandbox: Literal["auto", "strict"] = "auto"
+    rule: Literal["oracle", "kernelbench"] = "oracle"
+    precision: PrecisionClass | None = None
+    require_own_kernels: float | None = None
+
+    @classmethod
+    def resolve(cls, spec: ProblemSpec, model: str, settings: EvaluatorSettings) -> RunConfig:
+        return cls(
+            problem=spec.name,
+            problem_sha256=hashlib.sha256(spec.source.encode()).hexdigest(),
+            model=model,
+            device=settings.device,
+            size=settings.size,
+            sandbox=settings.sandbox,
+            rule=settings.rule,
+            precision=settings.precision,
+            require_own_kernels=settings.require_own_kernels,
+        )
+
+
+def cache_dir() -> Path:
+    """Where builds and measured baselines are kept across runs."""
+    root = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(root) / "kernel-agent"

@@ -1,0 +1,200 @@
+"""What the model can call. Each tool is one method: its signature and docstring are the schema the model sees."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from pydantic import Field
+
+from tools.candidates import Candidate, Candidates, clean_source
+from tools.edits import Edit, EditMismatch, apply_edits
+from tools.registry import ArgumentsError, Tool, as_tool
+from tools.reports import KernelReport, Refusal, Submitted, ToolRecord
+from tools.types import BuildResult, CorrectnessResult, TimingResult, Verdict
+
+if TYPE_CHECKING:
+    from tools.evaluator import Evaluator
+
+Source = Annotated[str | None, Field(description="the whole Python file that defines ModelNew")]
+KernelId = Annotated[str | None, Field(description="the id of a source sent before, such as k1")]
+Stage = Literal["build", "check", "time"]
+
+
+class _Refused(Exception):  # noqa: N818 - an answer to the model, not an error
+    def __init__(self, refusal: Refusal) -> None:
+        super().__init__(refusal.code)
+        self.refusal = refusal
+
+
+class Toolbox:
+    """The tools of one run over one evaluator; candidates live in `folder`.
+
+    `on_stage` hears the kernel's id and what is being done to it, for a progress display. The evaluator's
+    `EvaluatorError` passes through every tool: it is never the candidate's fault.
+    """
+
+    def __init__(
+        self, evaluator: Evaluator, folder: Path, *, on_stage: Callable[[str, str], None] = lambda _kernel, _stage: None
+    ) -> None:
+        self.candidates = Candidates(folder)
+        self._evaluator = evaluator
+        self._on_stage = on_stage
+        self.tools: dict[str, Tool] = {
+            tool.name: tool
+            for tool in map(
+                as_tool,
+                (
+                    self.evaluate_kernel,
+                    self.edit_kernel,
+                    self.compile_kernel,
+                    self.run_correctness,
+                    self.time_kernel,
+                    self.submit,
+                ),
+            )
+        }
+
+    def call(self, name: str, arguments: str) -> ToolRecord:
+        """Carry out one call as the model wrote it. What can't be carried out becomes a `Refusal`, never an error."""
+        tool = self.tools.get(name)
+        if tool is None:
+            return Refusal(tool=name, code="unknown_tool", given=name, known=list(self.tools))
+        try:
+            return tool.function(**tool.parse(arguments))
+        except ArgumentsError as error:
+            return Refusal(
+                tool=name,
+                code="broken_json" if error.code == "broken_json" else "bad_arguments",
+                problems=error.problems,
+                given=arguments[:400],
+                known=list(tool.arguments.model_fields),
+            )
+        except _Refused as refused:
+            return refused.refusal
+
+    def evaluate_kernel(self, source: Source = None, id: KernelId = None) -> KernelReport:
+        """Build, check and time one candidate in one call, stopping at the first step that fails. The recommended
+        tool. Give either the whole source of a new candidate or the id of one sent before."""
+        return self._advance(self._candidate("evaluate_kernel", source, id), "time")
+
+    def compile_kernel(self, source: Source = None, id: KernelId = None) -> KernelReport:
+        """Only build a candidate: compiler diagnostics, and registers, shared memory and spills of each kernel. Give
+        either a source or an id."""
+        return self._advance(self._candidate("compile_kernel", source, id), "build")
+
+    def run_correctness(self, source: Source = None, id: KernelId = None) -> KernelReport:
+        """Check a candidate's outputs against an fp64 oracle on fresh inputs, building it first if needed. Give either
+        a source or an id."""
+        return self._advance(self._candidate("run_correctness", source, id), "check")
+
+    def time_kernel(self, id: Annotated[str, Field(description="the id of a candidate, such as k1")]) -> KernelReport:
+        """Time a correct candidate against the reference, again if it was timed before; it is checked first if it
+        was not."""
+        candidate = self._known("time_kernel", id)
+        if candidate.state.correct and candidate.state.timing is not None:
+            candidate = self.candidates.update(candidate.id, timing=None)
+        return self._advance(candidate, "time")
+
+    def edit_kernel(
+        self,
+        id: Annotated[str, Field(description="the id of the candidate to start from, such as k1")],
+        edits: Annotated[list[Edit], Field(description="made in this order, all or none", min_length=1)],
+        evaluate: Annotated[bool, Field(description="build, check and time the result in the same call")] = True,
+    ) -> KernelReport:
+        """Make a new candidate from an earlier one by exact replacements, without sending the whole file again. Each
+        old text must occur exactly once in the source. The earlier candidate is kept."""
+        parent = self._known("edit_kernel", id)
+        edited = apply_edits(parent.source, edits)
+        if isinstance(edited, EditMismatch):
+            raise _Refused(Refusal(tool="edit_kernel", code="edit_mismatch", given=id, mismatch=edited))
+        source = clean_source(edited)
+        if not source:
+            raise _Refused(Refusal(tool="edit_kernel", code="empty_source"))
+        if source == parent.source:
+            raise _Refused(Refusal(tool="edit_kernel", code="edit_changes_nothing", given=id))
+        candidate, _ = self.candidates.add(source, edited_from=parent.id)
+        return self._advance(candidate, "time" if evaluate else "save")
+
+    def submit(
+        self, id: Annotated[str, Field(description="the id of the candidate to submit, such as k1")]
+    ) -> Submitted | Refusal:
+        """End the run with this candidate when you expect nothing faster any more. It must be correct; it is checked
+        and timed first if it was not. The fastest correct candidate of the run wins, whichever is submitted."""
+        report = self._advance(self._known("submit", id), "time")
+        if report.verdict is not Verdict.CORRECT:
+            return Refusal(tool="submit", code="submit_not_correct", given=report.kernel, report=report)
+        best = self.candidates.best
+        return Submitted(kernel=report.kernel, fastest=best.id if best and best.id != report.kernel else None)
+
+    def judge(self, candidate: Candidate) -> KernelReport:
+        """Take a candidate as far as it goes, without the model having asked."""
+        return self._advance(candidate, "time")
+
+    def _known(self, tool: str, name: str) -> Candidate:
+        candidate = self.candidates.get(name)
+        if candidate is None:
+            raise _Refused(Refusal(tool=tool, code="unknown_id", given=name, known=self.candidates.ids))
+        return candidate
+
+    def _candidate(self, tool: str, source: str | None, name: str | None) -> Candidate:
+        # Some models fill an argument that they do not use with an empty text.
+        name = name or None
+        if (source is None) == (name is None):
+            raise _Refused(Refusal(tool=tool, code="one_of_source_or_id", known=self.candidates.ids))
+        if name is not None:
+            return self._known(tool, name)
+        text = clean_source(source or "")
+        if not text:
+            raise _Refused(Refusal(tool=tool, code="empty_source"))
+        return self.candidates.add(text)[0]
+
+    def _advance(self, candidate: Candidate, until: Literal["save", "build", "check", "time"]) -> KernelReport:
+        """Run the stages up to `until` that the candidate has not been through; what is known is not run again."""
+        ran = False
+        if until != "save":
+            if not _usable(candidate.state.build):
+                candidate, ran = self._build(candidate), True
+            if until != "build" and candidate.state.build is not None and candidate.state.build.ok:
+                candidate, judged = self._judge(candidate, timed=until == "time")
+                ran = ran or judged
+        best = self.candidates.best
+        state = candidate.state
+        return KernelReport(
+            kernel=candidate.id,
+            asked=until,
+            edited_from=state.edited_from,
+            repeated=until != "save" and not ran,
+            leads=best is not None and best.id == candidate.id,
+            verdict=state.verdict,
+            build=state.build,
+            correctness=state.correctness,
+            timing=state.timing,
+        )
+
+    def _build(self, candidate: Candidate) -> Candidate:
+        self._on_stage(candidate.id, "build")
+        return self.candidates.update(candidate.id, build=self._evaluator.build(candidate.source, candidate.folder))
+
+    def _judge(self, candidate: Candidate, *, timed: bool) -> tuple[Candidate, bool]:
+        ran = False
+        build = candidate.state.build
+        assert build is not None
+        if candidate.state.verdict in (None, Verdict.JUDGE_ERROR):
+            self._on_stage(candidate.id, "check")
+            correctness: CorrectnessResult = self._evaluator.check(candidate.source, build)
+            candidate, ran = self.candidates.update(candidate.id, correctness=correctness), True
+        if timed and candidate.state.correct and candidate.state.timing is None:
+            self._on_stage(candidate.id, "time")
+            timing: TimingResult = self._evaluator.time(candidate.source, build)
+            candidate, ran = self.candidates.update(candidate.id, timing=timing), True
+        return candidate, ran
+
+
+def _usable(build: BuildResult | None) -> bool:
+    """False when there is no build, or when one of its libraries is gone since (a cleared cache, another machine)."""
+    return build is not None and all(Path(module.library).exists() for module in build.modules)
+
+
+__all__ = ["KernelReport", "Refusal", "Submitted", "ToolRecord", "Toolbox"]
