@@ -106,10 +106,10 @@ class SourcePart(Record):
 
 
 class Unit(Record):
-    """One translation unit: the model's parts in order, behind what our build puts before them.
+    """One translation unit: the model's parts in order, behind the headers that `load_inline` puts before them.
 
-    `implicit` are the headers that `load_inline` prepends (`torch/extension.h`); `declarations` are forward
-    declarations that plumbing derived.
+    `declarations` are forward declarations that plumbing derived; they stand before `parts[declare_at]`, or behind
+    the last part when `declare_at` is the number of parts. Parts are joined by line breaks.
     """
 
     filename: str
@@ -117,6 +117,12 @@ class Unit(Record):
     parts: list[SourcePart]
     implicit: list[str] = Field(default_factory=list)
     declarations: list[str] = Field(default_factory=list)
+    declare_at: int = 0
+
+    @property
+    def text(self) -> str:
+        """The model's own text, joined."""
+        return "\n".join(part.text for part in self.parts)
 
 
 class BoundFunction(Record):

@@ -1,0 +1,202 @@
+"""`Builder`: the text of a candidate file in, a `BuildResult` out."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from tools.build.cache import BuildCache, build_key
+from tools.build.calls import BuildCall, CaughtCall, CompileOutcome
+from tools.build.capturing import Captured, capture_calls
+from tools.build.commands import Commands
+from tools.build.draft import PlumbingError
+from tools.build.plumbing import settle
+from tools.build.stock import compile_stock
+from tools.build.toolchain import DEFAULT_ARCH, Toolchain, find_toolchain
+from tools.nursery import Nursery
+from tools.types import BuildResult, BuiltModule, Diagnostic, Finding, SandboxLevel, Verdict
+
+BUILD_SECONDS = 300.0
+Route = Literal["fast", "stock"]
+
+
+@dataclass(slots=True)
+class _Report:
+    """What a build gathers on its way to a `BuildResult`."""
+
+    source_key: str
+    begin: float
+    log_dir: Path
+    diagnostics: list[Diagnostic] = field(default_factory=list)
+    added: list[str] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
+    modules: list[BuiltModule] = field(default_factory=list)
+    log: list[str] = field(default_factory=list)
+
+    def result(self, verdict: Verdict | None) -> BuildResult:
+        path = self.log_dir / "build.log"
+        with contextlib.suppress(OSError):  # a full disk costs the log, not the verdict
+            self.log_dir.mkdir(parents=True, exist_ok=True)
+            path.write_text("".join(self.log), encoding="utf-8", errors="replace")
+        return BuildResult(
+            ok=verdict is None,
+            verdict=verdict,
+            source_key=self.source_key,
+            modules=self.modules if verdict is None else [],
+            diagnostics=self.diagnostics,
+            added=self.added,
+            findings=self.findings,
+            seconds=time.monotonic() - self.begin,
+            cached=bool(self.modules) and all(m.cached for m in self.modules),
+            log_path=str(path),
+        )
+
+
+class Builder:
+    """Builds candidates for one device. Safe for several threads; compilers share the machine's slots.
+
+    `arch` is the CUDA target, such as sm_90a; None takes the default. Raises ToolchainError from the constructor when
+    a compiler is missing.
+    """
+
+    def __init__(
+        self,
+        *,
+        nursery: Nursery,
+        device: Literal["cuda", "cpu"],
+        level: SandboxLevel,
+        cache_dir: Path,
+        arch: str | None = None,
+    ) -> None:
+        self.nursery = nursery
+        self.device: Literal["cuda", "cpu"] = device
+        self.level = level
+        self.arch = arch or DEFAULT_ARCH
+        self.cache = BuildCache(cache_dir)
+        self.toolchain: Toolchain = find_toolchain(cuda=device == "cuda")
+
+    def build(
+        self,
+        source: str,
+        *,
+        init_args: list[Any] | None,
+        log_dir: Path,
+        stock: bool = False,
+        timeout: float = BUILD_SECONDS,
+    ) -> BuildResult:
+        """Build every `load_inline` call of the candidate file `source`.
+
+        `init_args` are the arguments of `ModelNew`, for files that build in the constructor; None when they are not
+        known. With `stock` only torch's own headers and command lines count. `timeout` in seconds for each call.
+        """
+        report = _Report(source_key(source), time.monotonic(), log_dir)
+        captured = capture_calls(
+            self.nursery, self.cache, source, device=self.device, arch=self.arch, init_args=init_args
+        )
+        report.log += captured.log
+        report.diagnostics += captured.diagnostics
+        report.findings += captured.findings
+        if captured.verdict is not None:
+            return report.result(captured.verdict)
+        calls = self._settle(captured, report)
+        if any(f.severity == "error" for f in report.findings):
+            return report.result(Verdict.SANDBOX_VIOLATION)
+        if len(calls) < len(captured.calls):
+            return report.result(Verdict.COMPILE_ERROR)
+        with ThreadPoolExecutor(max_workers=max(1, len(calls))) as pool:
+            built = list(pool.map(lambda call: self._build_call(call, stock=stock, timeout=timeout), calls))
+        for call, (module, outcome) in zip(calls, built, strict=True):
+            report.added += [line for line in (*call.added, *outcome.added) if line not in report.added]
+            report.diagnostics += outcome.diagnostics
+            report.log.append(f"# {call.name}\n{outcome.log}")
+            report.modules.append(module)
+        if any(outcome.timed_out for _, outcome in built):
+            report.findings.append(
+                Finding(
+                    code="build_timeout",
+                    summary=f"the compiler did not finish in {timeout:.0f} s and was stopped",
+                    observed={"seconds": timeout},
+                )
+            )
+            return report.result(Verdict.TIMEOUT)
+        if not all(outcome.ok for _, outcome in built):
+            return report.result(Verdict.COMPILE_ERROR)
+        return report.result(None)
+
+    def _settle(self, captured: Captured, report: _Report) -> list[BuildCall]:
+        """The calls made ready; those that can't be leave a diagnostic. Names are made unique."""
+        calls: list[BuildCall] = []
+        names: set[str] = set()
+        for index, caught in enumerate(_distinct(captured.calls)):
+            try:
+                call, findings = settle(caught, index, device=self.device, arch=self.arch, std=self.toolchain.std)
+            except PlumbingError as error:
+                report.diagnostics.append(error.diagnostic)
+                continue
+            report.findings += findings
+            calls.append(_with_unique_name(call, names))
+            names.add(calls[-1].name)
+        return calls
+
+    def _build_call(self, call: BuildCall, *, stock: bool, timeout: float) -> tuple[BuiltModule, CompileOutcome]:
+        begin = time.monotonic()
+        key = build_key(call, self.toolchain, self.arch, "stock")
+        outcome = self.cache.find(key)
+        cached = outcome is not None
+        if outcome is None:
+            outcome = self._compile(call, key, timeout)
+        place = self.cache.place(key)
+        module = BuiltModule(
+            name=call.name,
+            call=call.call,
+            library=str(place / outcome.library) if outcome.library else "",
+            functions=outcome.functions,
+            route=outcome.route,
+            key=key,
+            seconds=time.monotonic() - begin,
+            cached=cached,
+            kernels=outcome.kernels,
+        )
+        return module, outcome
+
+    def _compile(self, call: BuildCall, key: str, timeout: float) -> CompileOutcome:
+        with self.cache.workspace() as folder:
+            path = [str(Path(self.toolchain.nvcc.path).parent)] if self.toolchain.nvcc else []
+            commands = Commands(folder, timeout, path)
+            outcome = compile_stock(call, self.toolchain, commands, self.arch)
+            # What ran out of time or memory may fare better on another day; the rest would fail again.
+            if not outcome.timed_out and not outcome.out_of_memory:
+                (folder / "call.json").write_text(call.model_dump_json(), encoding="utf-8")
+                self.cache.keep(key, folder, outcome)
+            return outcome
+
+
+def source_key(source: str) -> str:
+    """Identifies a candidate file by its text."""
+    return hashlib.sha256(source.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+
+
+def _distinct(calls: list[CaughtCall]) -> list[CaughtCall]:
+    """Calls that build different things under the same name stay apart; repeats of the same call count once."""
+    seen: dict[str, CaughtCall] = {}
+    for call in calls:
+        seen.setdefault(json.dumps([call.name, call.fingerprint]), call)
+    return list(seen.values())
+
+
+def _with_unique_name(call: BuildCall, names: set[str]) -> BuildCall:
+    name = call.name
+    number = 2
+    while name in names:
+        name = f"{call.name}_{number}"
+        number += 1
+    if name == call.name:
+        return call
+    note = f"a second module named {call.name} is built as {name}"
+    return call.model_copy(update={"name": name, "added": [*call.added, note]})

@@ -1,0 +1,96 @@
+"""Runs compilers: argument lists, never a shell, each in a process group of its own that dies as a whole."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tools.build import slots
+
+MAX_OUTPUT = 4 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """How a command ended: what it printed (standard output and error together), and why it stopped."""
+
+    argv: list[str]
+    code: int | None
+    output: str
+    seconds: float
+    timed_out: bool = False
+    out_of_memory: bool = False
+
+    @property
+    def ok(self) -> bool:
+        return self.code == 0
+
+
+@dataclass(slots=True)
+class Commands:
+    """Runs the commands of one build inside `folder`, for `seconds` from the first one's start.
+
+    Waiting for a free slot does not count. `path` are folders to find programs in, before the system's.
+    """
+
+    folder: Path
+    seconds: float
+    path: list[str] = field(default_factory=list)
+    log: list[str] = field(default_factory=list)
+    _deadline: float | None = None
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def environment(self) -> dict[str, str]:
+        """What a compiler needs, and no more: a candidate's flags and sources see no key and no home."""
+        path = ":".join([*self.path, "/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"])
+        return {"PATH": path, "LC_ALL": "C", "TMPDIR": str(self.folder), "HOME": str(self.folder)}
+
+    def run(self, argv: Sequence[str]) -> Ran:
+        """Run one command in `folder`, as soon as there is a slot for it."""
+        asked = time.monotonic()
+        with slots.semaphore():
+            begin = time.monotonic()
+            with self._lock:
+                self._deadline = begin + self.seconds if self._deadline is None else self._deadline + begin - asked
+                left = self._deadline - begin
+            ran = self._run(list(argv), left) if left > 0 else Ran(list(argv), None, "", 0.0, timed_out=True)
+        ending = "timed out" if ran.timed_out else f"exit {ran.code}"
+        self.log.append(f"$ {' '.join(ran.argv)}\n{ran.output}[{ending}, {ran.seconds:.1f} s]\n")
+        return ran
+
+    def _run(self, argv: list[str], left: float) -> Ran:
+        begin = time.monotonic()
+        process = subprocess.Popen(
+            argv,
+            cwd=self.folder,
+            env=self.environment(),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+        timed_out = False
+        try:
+            output, _ = process.communicate(timeout=left)
+        except subprocess.TimeoutExpired:
+            timed_out = True
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            output, _ = process.communicate()
+        text = output[:MAX_OUTPUT].decode("utf-8", "replace")
+        return Ran(argv, None if timed_out else process.returncode, text, time.monotonic() - begin, timed_out)
+
+    def run_all(self, commands: Sequence[Sequence[str]]) -> list[Ran]:
+        """Run several commands, at a time as far as there are slots; results in the order given."""
+        if len(commands) == 1:
+            return [self.run(commands[0])]
+        with ThreadPoolExecutor(max_workers=len(commands)) as pool:
+            return list(pool.map(self.run, commands))

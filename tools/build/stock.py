@@ -1,0 +1,127 @@
+"""The stock route: torch's own headers, with the very command lines that torch's `load_inline` would write."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from tools.build.calls import BuildCall, CompileOutcome, Unit
+from tools.build.commands import Commands, Ran
+from tools.build.diagnostics import parse_output
+from tools.build.render import Rendered, render
+from tools.build.resources import parse_resources
+from tools.build.toolchain import Toolchain
+
+_NVCC_FLAGS = [
+    "-D__CUDA_NO_HALF_OPERATORS__",
+    "-D__CUDA_NO_HALF_CONVERSIONS__",
+    "-D__CUDA_NO_BFLOAT16_CONVERSIONS__",
+    "-D__CUDA_NO_HALF2_OPERATORS__",
+    "--expt-relaxed-constexpr",
+]
+
+
+def common_flags(call: BuildCall, toolchain: Toolchain) -> list[str]:
+    """Defines and include folders that both compilers get. Sources and headers lie in the working folder."""
+    flags = [f"-DTORCH_EXTENSION_NAME={call.name}", "-DTORCH_API_INCLUDE_EXTENSION_H"]
+    flags += [f"-I{path}" for path in call.include_paths]
+    system = list(toolchain.torch_include)
+    if call.with_cuda and toolchain.nvcc and toolchain.nvcc.include != "/usr/include":
+        system.append(toolchain.nvcc.include)
+    for path in (*system, toolchain.python_include):
+        flags += ["-isystem", path]
+    return flags
+
+
+def cxx_command(call: BuildCall, toolchain: Toolchain, source: str, output: str) -> list[str]:
+    """The command that compiles a C++ unit."""
+    flags = [*common_flags(call, toolchain), "-fPIC", toolchain.std, *call.cflags]
+    return [toolchain.cxx, *flags, "-c", source, "-o", output]
+
+
+def nvcc_command(call: BuildCall, toolchain: Toolchain, source: str, output: str, arch: str) -> list[str]:
+    """The command that compiles a CUDA unit for `arch`; it also prints what each kernel uses."""
+    assert toolchain.nvcc is not None
+    flags = [*common_flags(call, toolchain), *_NVCC_FLAGS, *arch_flags(arch), "--compiler-options", "-fPIC"]
+    flags += call.cuda_cflags
+    if not any(flag.startswith("-std=") for flag in flags):
+        flags.append(toolchain.std)
+    return [toolchain.nvcc.path, *flags, "-Xptxas", "-v", "-c", source, "-o", output]
+
+
+def arch_flags(arch: str) -> list[str]:
+    """`sm_90a` as torch writes it from `TORCH_CUDA_ARCH_LIST=9.0a`."""
+    number = arch.removeprefix("sm_")
+    return [f"-gencode=arch=compute_{number},code=sm_{number}"]
+
+
+def link_command(call: BuildCall, toolchain: Toolchain, objects: list[str], output: str) -> list[str]:
+    """The command that links the module."""
+    cuda = ["-lc10_cuda"] if call.with_cuda else []
+    torch_cuda = ["-ltorch_cuda"] if call.with_cuda else []
+    flags = ["-shared", *call.ldflags, f"-L{toolchain.torch_lib}", "-lc10", *cuda, "-ltorch_cpu", *torch_cuda]
+    flags += ["-ltorch", "-ltorch_python"]
+    if call.with_cuda and toolchain.nvcc:
+        flags += [f"-L{toolchain.nvcc.library_dir}", "-lcudart"]
+    return [toolchain.cxx, *objects, *flags, "-o", output]
+
+
+def compile_stock(call: BuildCall, toolchain: Toolchain, commands: Commands, arch: str) -> CompileOutcome:
+    """Compile and link `call` in `commands.folder`.
+
+    Without a CUDA build of torch, CUDA units are compiled and not linked: the outcome is ok and has no library.
+    """
+    folder = commands.folder
+    rendered: list[Rendered] = []
+    for unit in call.units:
+        text = render(call, unit)
+        (folder / unit.filename).write_text(text.text, encoding="utf-8", errors="surrogatepass")
+        rendered.append(text)
+    write_headers(call, folder)
+    objects = [_object_name(unit) for unit in call.units]
+    compiles = [
+        nvcc_command(call, toolchain, unit.filename, target, arch)
+        if unit.language == "cuda"
+        else cxx_command(call, toolchain, unit.filename, target)
+        for unit, target in zip(call.units, objects, strict=True)
+    ]
+    ran = commands.run_all(compiles)
+    kernels = [
+        kernel
+        for unit, done in zip(call.units, ran, strict=True)
+        if unit.language == "cuda" and done.ok
+        for kernel in parse_resources(done.output)
+    ]
+    library: str | None = None
+    if all(done.ok for done in ran) and (toolchain.links_cuda or not call.with_cuda):
+        library = f"{call.name}.so"
+        ran.append(commands.run(link_command(call, toolchain, objects, library)))
+    diagnostics = [d for done in ran for d in parse_output(done.output, rendered, failed=not done.ok)]
+    return _outcome(call, ran, library, commands).model_copy(update={"diagnostics": diagnostics, "kernels": kernels})
+
+
+def _outcome(call: BuildCall, ran: list[Ran], library: str | None, commands: Commands) -> CompileOutcome:
+    ok = all(done.ok for done in ran)
+    return CompileOutcome(
+        ok=ok,
+        route="stock",
+        library=library if ok else None,
+        functions=call.functions,
+        log="".join(commands.log),
+        seconds=sum(done.seconds for done in ran),
+        timed_out=any(done.timed_out for done in ran),
+        out_of_memory=any(done.out_of_memory for done in ran),
+    )
+
+
+def write_headers(call: BuildCall, folder: Path) -> None:
+    """Put the files that units include beside them."""
+    for header in call.headers:
+        target = folder / os.path.normpath("/" + header.label).lstrip("/")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(header.text, encoding="utf-8", errors="surrogatepass")
+
+
+def _object_name(unit: Unit) -> str:
+    stem = unit.filename.rsplit(".", 1)[0]
+    return f"{stem}.cuda.o" if unit.language == "cuda" else f"{stem}.o"
