@@ -4,6 +4,7 @@ Imports nothing else of ours, so a run can be read where no tool and no model is
 `transcripts.messages` hold the records; `examples/` the bundled recordings, each a run folder like any other.
 """
 
+from transcripts.follow import follow
 from transcripts.log import RunFolder
 from transcripts.reading import (
     RunLocked,
@@ -15,6 +16,7 @@ from transcripts.reading import (
     read_header,
 )
 from transcripts.restore import PendingCall, RestoredRun, restore
+from transcripts.review import render_events, render_run, run_as_json
 
 __all__ = [
     "PendingCall",
@@ -24,8 +26,12 @@ __all__ = [
     "TranscriptError",
     "find_example",
     "find_unfinished",
+    "follow",
     "is_live",
     "read_events",
     "read_header",
+    "render_events",
+    "render_run",
     "restore",
+    "run_as_json",
 ]

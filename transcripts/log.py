@@ -88,11 +88,6 @@ class RunFolder:
                 os.ftruncate(self._descriptor, before)
                 raise
 
-    def describe(self, *, device: JsonObject | None, sandbox: str | None) -> None:
-        """Add what was measured after the start to `run.json`."""
-        header = RunStarted.model_validate_json((self.path / HEADER).read_bytes())
-        self._write_header(header.model_copy(update={"device": device, "sandbox": sandbox}))
-
     def candidate_folder(self, candidate: str) -> Path:
         """The folder of one candidate, made if need be: `kernels/k001` for `k1`."""
         match = re.fullmatch(r"k(\d+)", candidate)
