@@ -6,5 +6,6 @@ candidate's data and never touches a GPU.
 """
 
 from tools.nursery.client import Child, Nursery, NurseryError
+from tools.sandbox import ExitStatus, Limits
 
-__all__ = ["Child", "Nursery", "NurseryError"]
+__all__ = ["Child", "ExitStatus", "Limits", "Nursery", "NurseryError"]

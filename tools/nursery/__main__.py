@@ -1,4 +1,4 @@
-"""`python -m tools.nursery FD PARENT LEVEL`: serve fork requests on the socket FD for as long as process PARENT lives."""
+"""`python -m tools.nursery FD PARENT LEVEL`: serve fork requests on the socket FD while process PARENT lives."""
 
 import sys
 

@@ -104,9 +104,7 @@ PATH_CALLS: dict[str, tuple[int, int]] = {
 }
 
 NUMBERS: dict[str, int] = {
-    name: number
-    for name, pair in _NUMBERS.items()
-    if (number := pair[0 if MACHINE == "x86_64" else 1]) is not None
+    name: number for name, pair in _NUMBERS.items() if (number := pair[0 if MACHINE == "x86_64" else 1]) is not None
 }
 _NAMES = {number: name for name, number in NUMBERS.items()}
 

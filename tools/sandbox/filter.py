@@ -1,7 +1,7 @@
 """The system-call filter that a child puts over itself before it runs a candidate.
 
-Threads, memory, files and devices go on as ever. Making processes, running programs, sockets, signals to others, looking
-into others and changing the machine are refused, and the warden writes down each attempt.
+Threads, memory, files and devices go on as ever. Making processes, running programs, sockets, signals to others,
+looking into others and changing the machine are refused, and the warden writes down each attempt.
 """
 
 from __future__ import annotations
@@ -45,28 +45,32 @@ _HANDLED = {*_UNKNOWN, "clone", *_TO_SELF, *PATH_CALLS}
 _BY_FLAGS = {"open": 1, "openat": 2}
 
 _line: int | None = None
+_trusted = False
 
 
 class _Program(ctypes.Structure):
     _fields_ = (("length", ctypes.c_ushort), ("instructions", ctypes.c_char_p))
 
 
-def arm(line: int) -> None:
-    """Called in a sandboxed child before its own code: `line` leads to the warden."""
-    global _line
-    _line = line
+def arm(line: int | None) -> None:
+    """Called in a child before its own code. `line` leads to the warden; None: it is one of ours and stays free."""
+    global _line, _trusted
+    _line, _trusted = line, line is None
 
 
 def lock_down(*, programs: bool = False) -> None:
     """Forbid this process, all its threads and for good, what a candidate has no business with.
 
     To be called once, after CUDA contexts and thread pools are set up and before candidate code runs. With `programs`
-    it may still run others (which are bound in the same way), as a compiler must. Raises RuntimeError outside of a
-    sandboxed child or on a second call, OSError where the kernel has no filters.
+    it may still run others (which are bound in the same way), as a compiler must. Without effect in a child that was
+    spawned with `sandboxed=False`. Raises RuntimeError elsewhere and on a second call, OSError where the kernel has no
+    filters.
     """
     global _line
+    if _trusted:
+        return
     if _line is None:
-        raise RuntimeError("lock_down() works once, in a sandboxed child: spawn it with sandboxed=True")
+        raise RuntimeError("lock_down() works once, in a child of the nursery")
     line, _line = _line, None
     own_pid = None if programs else os.getpid()
     with socket.socket(fileno=line) as channel:
@@ -114,7 +118,9 @@ def _program(own_pid: int | None, refuse: int) -> bytes:
         watched = refuse if refuse == _NOTIFY else _ALLOW
         for name in PATH_CALLS:
             by_flags = _BY_FLAGS.get(name)
-            rule = [_step(_RETURN, watched)] if by_flags is None else _if_any_bit(by_flags, _WRITE_FLAGS, watched, _ALLOW)
+            rule = (
+                [_step(_RETURN, watched)] if by_flags is None else _if_any_bit(by_flags, _WRITE_FLAGS, watched, _ALLOW)
+            )
             code += _when(name, rule)
     for name in NUMBERS:
         if name not in _HANDLED and not (own_pid is None and name in _PROCESSES):

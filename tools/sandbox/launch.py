@@ -11,6 +11,7 @@ import socket
 import sys
 import types
 from pathlib import Path
+from typing import NoReturn
 
 
 def main(fd: int) -> None:
@@ -27,7 +28,7 @@ def main(fd: int) -> None:
     request = receive_json(control, timeout=30)
     argv, out, err = request["argv"], request["stdout"], request["stderr"]
 
-    def run_program(line: int) -> None:
+    def run_program(line: int) -> NoReturn:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
         os.dup2(out, 1)
         os.dup2(err, 2)

@@ -10,6 +10,7 @@ import fcntl
 import os
 import socket
 import struct
+from pathlib import Path
 
 from tools.sandbox.calls import PATH_CALLS, name_of
 from tools.sandbox.policy import Policy
@@ -81,14 +82,20 @@ class Supervisor:
     def _path(self, pid: int, name: str, arguments: list[int]) -> str | None:
         """The path that a call names, made absolute; None where it cannot be read (the call will fail by itself)."""
         folder_at, path_at = PATH_CALLS[name]
+        folder = _signed(arguments[folder_at]) if folder_at >= 0 else _AT_FDCWD
+        process = Path(f"/proc/{pid}")
         try:
-            with open(f"/proc/{pid}/mem", "rb", buffering=0) as memory:
+            with (process / "mem").open("rb", buffering=0) as memory:
                 text = _read_string(memory.fileno(), arguments[path_at])
-            folder = struct.unpack("=i", struct.pack("=I", arguments[folder_at] & 0xFFFFFFFF))[0] if folder_at >= 0 else -100
-            base = os.readlink(f"/proc/{pid}/cwd" if folder == _AT_FDCWD else f"/proc/{pid}/fd/{folder}")
+            base = (process / ("cwd" if folder == _AT_FDCWD else f"fd/{folder}")).readlink()
         except (OSError, ValueError):
             return None
-        return os.path.normpath(os.path.join(base, os.fsdecode(text)))
+        return os.path.normpath(base / os.fsdecode(text))
+
+
+def _signed(argument: int) -> int:
+    """The int in the low half of an argument."""
+    return struct.unpack("=i", struct.pack("=I", argument & 0xFFFFFFFF))[0]
 
 
 def _read_string(memory: int, address: int) -> bytes:
@@ -110,8 +117,7 @@ def _describe(name: str, arguments: list[int]) -> str:
             family = str(arguments[0])
         return f"network attempt: socket({family})"
     if name in ("kill", "tgkill", "tkill", "rt_sigqueueinfo", "rt_tgsigqueueinfo"):
-        shown = [struct.unpack("=i", struct.pack("=I", a & 0xFFFFFFFF))[0] for a in arguments[:2]]
-        return f"signal attempt: {name}({shown[0]}, {shown[1]})"
+        return f"signal attempt: {name}({_signed(arguments[0])}, {_signed(arguments[1])})"
     if name in ("fork", "vfork", "clone"):
         return f"process attempt: {name}"
     if name in ("execve", "execveat"):

@@ -1,4 +1,4 @@
-"""What a child may do and what became of it, as plain records: these travel through processes that import no pydantic."""
+"""What a child may do and what became of it, as plain records: wardens of programs run without pydantic."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ def run_sandboxed(
     ours, theirs = socket.socketpair()
     out_read, out_write = os.pipe()
     err_read, err_write = os.pipe()
-    with ours, open(out_read, "rb") as out, open(err_read, "rb") as err:
+    with ours, os.fdopen(out_read, "rb") as out, os.fdopen(err_read, "rb") as err:
         try:
             warden = subprocess.Popen(
                 [sys.executable, "-I", "-S", _LAUNCH, str(theirs.fileno())],

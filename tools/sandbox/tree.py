@@ -62,9 +62,8 @@ class Tree:
     def descendants(self, root: int) -> list[int]:
         """All processes below `root`, in the pid namespace of this process."""
         parents: dict[int, list[int]] = {}
-        for name in os.listdir("/proc"):
-            if name.isdigit():
-                parents.setdefault(_parent(_read(f"/proc/{name}/stat", None)), []).append(int(name))
+        for pid in _processes("/proc"):
+            parents.setdefault(_parent(_read(f"/proc/{pid}/stat", None)), []).append(pid)
         found, waiting = list[int](), [root]
         while waiting:
             children = parents.get(waiting.pop(), [])
@@ -77,9 +76,7 @@ class Tree:
             return self.descendants(os.getpid())
         if self.proc is None:
             return []
-        with contextlib.suppress(OSError):
-            return [int(name) for name in os.listdir(self.proc) if name.isdigit() and name != "1"]
-        return []
+        return [pid for pid in _processes(self.proc) if pid != 1]
 
     def _is_fork(self, status: bytes) -> bool:
         """Whether a process still runs the image it was forked with: it maps at least as much as it inherited."""
@@ -97,6 +94,14 @@ class Tree:
                             waiting.append(entry.path)
                         total += entry.stat(follow_symlinks=False).st_blocks * 512
         return total
+
+
+def _processes(proc: str | int) -> list[int]:
+    try:
+        with os.scandir(proc) as entries:
+            return [int(entry.name) for entry in entries if entry.name.isdigit()]
+    except OSError:
+        return []
 
 
 def _read(path: str, folder: int | None) -> bytes:

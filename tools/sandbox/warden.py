@@ -1,7 +1,8 @@
-"""The warden: one trusted process per child, outside of the child's namespaces, that watches it and tells how it ended.
+"""The warden: one trusted process per child, outside of its namespaces, that watches it and tells how it ended.
 
-It enforces wall time, memory, process count and disk use of the whole group, collects what the child prints, answers the
-system calls that the child's filter hands to it, and kills the group when its owner asks, closes the connection or dies.
+It enforces wall time, memory, process count and disk use of the whole group, collects what the child prints, answers
+the system calls that the child's filter hands to it, and kills the group when its owner asks, closes the connection or
+dies.
 """
 
 from __future__ import annotations
@@ -41,7 +42,9 @@ def watch(policy: Policy, control: socket.socket, run_child: Callable[[int], NoR
     try:
         warden.run()
     except BaseException as error:
-        warden.outcome.error = f"the warden failed: {error!r} at line {traceback.extract_tb(error.__traceback__)[-1].lineno}"
+        warden.outcome.error = (
+            f"the warden failed: {error!r} at line {traceback.extract_tb(error.__traceback__)[-1].lineno}"
+        )
         warden.kill_all()
         warden.send(warden.outcome.to_json())
     finally:
