@@ -6,10 +6,13 @@ No function raises when there is no driver: they answer None or an empty dict.
 from __future__ import annotations
 
 import ctypes
+import sys
 from dataclasses import dataclass
 from functools import cache
 
 _CLOCKS = {"graphics": 0, "sm": 1, "memory": 2}
+# nvmlClocksThrottleReason bits that slow a GPU down for more than its ordinary power cap (nvml.h).
+_SLOWDOWNS = {0x08: "hardware", 0x20: "thermal_software", 0x40: "thermal_hardware", 0x80: "power_brake"}
 # nvmlReturn_t values that mean the same for every caller: the library answered.
 _SUCCESS = 0
 
@@ -84,15 +87,43 @@ def clocks_mhz(uuid: str) -> dict[str, int]:
 
     `uuid` as in `Gpu.uuid`, with or without its `GPU-` in front (torch leaves it out).
     """
-    library = _library()
-    handle = ctypes.c_void_p()
-    full = uuid if uuid.startswith(("GPU-", "MIG-")) else f"GPU-{uuid}"
-    if library is None or library.nvmlDeviceGetHandleByUUID(full.encode(), ctypes.byref(handle)) != _SUCCESS:
-        return {}
+    library, handle = _library(), _handle(uuid)
     clocks: dict[str, int] = {}
+    if library is None or handle is None:
+        return clocks
     for name, kind in _CLOCKS.items():
         for suffix, function in (("", library.nvmlDeviceGetClockInfo), ("_max", library.nvmlDeviceGetMaxClockInfo)):
             value = ctypes.c_uint()
             if function(handle, ctypes.c_int(kind), ctypes.byref(value)) == _SUCCESS:
                 clocks[name + suffix] = value.value
     return clocks
+
+
+def throttle_state() -> str:
+    """What holds back this process's CUDA device now: `thermal`, `power_brake`, …, and its memory clock.
+
+    Compare two of them to see whether a sample straddled a change. The ordinary power cap is left out: under load it
+    comes and goes all the time, and pairing samples takes care of it. Empty for a process that uses no CUDA device.
+    """
+    torch = sys.modules.get("torch")
+    if torch is None or not torch.cuda.is_initialized():
+        return ""
+    library = _library()
+    handle = _handle(str(torch.cuda.get_device_properties(torch.cuda.current_device()).uuid))
+    reasons, memory = ctypes.c_ulonglong(), ctypes.c_uint()
+    if library is None or handle is None:
+        return ""
+    library.nvmlDeviceGetCurrentClocksThrottleReasons(handle, ctypes.byref(reasons))
+    library.nvmlDeviceGetClockInfo(handle, ctypes.c_int(_CLOCKS["memory"]), ctypes.byref(memory))
+    held = [name for bit, name in _SLOWDOWNS.items() if reasons.value & bit]
+    return " ".join([*held, f"memory {memory.value} MHz"])
+
+
+@cache
+def _handle(uuid: str) -> ctypes.c_void_p | None:
+    library = _library()
+    handle = ctypes.c_void_p()
+    full = uuid if uuid.startswith(("GPU-", "MIG-")) else f"GPU-{uuid}"
+    if library is None or library.nvmlDeviceGetHandleByUUID(full.encode(), ctypes.byref(handle)) != _SUCCESS:
+        return None
+    return handle
