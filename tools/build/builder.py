@@ -16,7 +16,7 @@ from tools.build.calls import BuildCall, CaughtCall, CompileOutcome
 from tools.build.capturing import Captured, capture_calls
 from tools.build.commands import Commands
 from tools.build.draft import PlumbingError
-from tools.build.plumbing import settle
+from tools.build.plumbing import python_uses, settle
 from tools.build.stock import compile_stock
 from tools.build.toolchain import DEFAULT_ARCH, Toolchain, find_toolchain
 from tools.nursery import Nursery
@@ -104,7 +104,7 @@ class Builder:
         report.findings += captured.findings
         if captured.verdict is not None:
             return report.result(captured.verdict)
-        calls = self._settle(captured, report)
+        calls = self._settle(source, captured, report)
         if any(f.severity == "error" for f in report.findings):
             return report.result(Verdict.SANDBOX_VIOLATION)
         if len(calls) < len(captured.calls):
@@ -129,13 +129,16 @@ class Builder:
             return report.result(Verdict.COMPILE_ERROR)
         return report.result(None)
 
-    def _settle(self, captured: Captured, report: _Report) -> list[BuildCall]:
+    def _settle(self, source: str, captured: Captured, report: _Report) -> list[BuildCall]:
         """The calls made ready; those that can't be leave a diagnostic. Names are made unique."""
         calls: list[BuildCall] = []
+        uses = python_uses(source)
         names: set[str] = set()
         for index, caught in enumerate(_distinct(captured.calls)):
             try:
-                call, findings = settle(caught, index, device=self.device, arch=self.arch, std=self.toolchain.std)
+                call, findings = settle(
+                    caught, index, device=self.device, arch=self.arch, std=self.toolchain.std, uses=uses
+                )
             except PlumbingError as error:
                 report.diagnostics.append(error.diagnostic)
                 continue
@@ -168,7 +171,7 @@ class Builder:
     def _compile(self, call: BuildCall, key: str, timeout: float) -> CompileOutcome:
         with self.cache.workspace() as folder:
             path = [str(Path(self.toolchain.nvcc.path).parent)] if self.toolchain.nvcc else []
-            commands = Commands(folder, timeout, path)
+            commands = Commands(folder, timeout, self.level, path)
             outcome = compile_stock(call, self.toolchain, commands, self.arch)
             # What ran out of time or memory may fare better on another day; the rest would fail again.
             if not outcome.timed_out and not outcome.out_of_memory:

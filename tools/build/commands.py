@@ -1,11 +1,7 @@
-"""Runs compilers: argument lists, never a shell, each in a process group of its own that dies as a whole."""
+"""Runs compilers in the sandbox: argument lists, never a shell, killed with all that they started."""
 
 from __future__ import annotations
 
-import contextlib
-import os
-import signal
-import subprocess
 import threading
 import time
 from collections.abc import Sequence
@@ -14,8 +10,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tools.build import slots
+from tools.sandbox import Limits, run_sandboxed
+from tools.types import SandboxLevel
 
 MAX_OUTPUT = 4 << 20
+MEMORY_BYTES = 8 << 30
+FILE_BYTES = 2 << 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +43,7 @@ class Commands:
 
     folder: Path
     seconds: float
+    level: SandboxLevel
     path: list[str] = field(default_factory=list)
     log: list[str] = field(default_factory=list)
     _deadline: float | None = None
@@ -53,40 +54,35 @@ class Commands:
         path = ":".join([*self.path, "/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"])
         return {"PATH": path, "LC_ALL": "C", "TMPDIR": str(self.folder), "HOME": str(self.folder)}
 
-    def run(self, argv: Sequence[str]) -> Ran:
-        """Run one command in `folder`, as soon as there is a slot for it."""
+    def run(self, argv: Sequence[str], *, max_output: int = MAX_OUTPUT) -> Ran:
+        """Run one command in `folder`, as soon as there is a slot for it. Output beyond `max_output` bytes is lost."""
         asked = time.monotonic()
         with slots.semaphore():
             begin = time.monotonic()
             with self._lock:
                 self._deadline = begin + self.seconds if self._deadline is None else self._deadline + begin - asked
                 left = self._deadline - begin
-            ran = self._run(list(argv), left) if left > 0 else Ran(list(argv), None, "", 0.0, timed_out=True)
+            ran = (
+                self._run(list(argv), left, max_output) if left > 0 else Ran(list(argv), None, "", 0.0, timed_out=True)
+            )
         ending = "timed out" if ran.timed_out else f"exit {ran.code}"
         self.log.append(f"$ {' '.join(ran.argv)}\n{ran.output}[{ending}, {ran.seconds:.1f} s]\n")
         return ran
 
-    def _run(self, argv: list[str], left: float) -> Ran:
-        begin = time.monotonic()
-        process = subprocess.Popen(
+    def _run(self, argv: list[str], left: float, max_output: int) -> Ran:
+        done = run_sandboxed(
             argv,
             cwd=self.folder,
             env=self.environment(),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
+            limits=Limits(
+                seconds=left, memory_bytes=MEMORY_BYTES, processes=64, file_bytes=FILE_BYTES, open_files=1024
+            ),
+            writable=[self.folder],
+            level=self.level,
+            max_output=max_output,
         )
-        timed_out = False
-        try:
-            output, _ = process.communicate(timeout=left)
-        except subprocess.TimeoutExpired:
-            timed_out = True
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-            output, _ = process.communicate()
-        text = output[:MAX_OUTPUT].decode("utf-8", "replace")
-        return Ran(argv, None if timed_out else process.returncode, text, time.monotonic() - begin, timed_out)
+        text = (done.stdout + done.stderr).decode("utf-8", "replace")
+        return Ran(argv, done.returncode, text, done.seconds, done.timed_out, done.out_of_memory)
 
     def run_all(self, commands: Sequence[Sequence[str]]) -> list[Ran]:
         """Run several commands, at a time as far as there are slots; results in the order given."""

@@ -52,6 +52,8 @@ class Draft:
     cuda: list[Part]
     functions: list[tuple[str, str, str | None]] | None
     """Name, documentation and Python name, when that differs."""
+    uses: frozenset[str] = frozenset()
+    """Attributes that the candidate's Python code reads, of whatever object."""
     python_module: bool = True
     declarations: list[str] = field(default_factory=list)
     declare_at: int | None = None

@@ -6,6 +6,7 @@ diagnostic says what to write.
 
 from __future__ import annotations
 
+import ast
 import keyword
 import re
 from typing import Any, Literal
@@ -24,14 +25,23 @@ _CUDA_HEADERS = re.compile(
 
 
 def settle(
-    caught: CaughtCall, index: int, *, device: Literal["cuda", "cpu"], arch: str, std: str
+    caught: CaughtCall,
+    index: int,
+    *,
+    device: Literal["cuda", "cpu"],
+    arch: str,
+    std: str,
+    uses: frozenset[str] = frozenset(),
 ) -> tuple[BuildCall, list[Finding]]:
     """The `BuildCall` for `caught`, and findings on flags that were refused.
+
+    `uses` are the attributes that the candidate's Python code reads (`python_uses`), which tell what it means to call.
 
     Raises PlumbingError when the call can't be built as it is.
     """
     arguments = caught.arguments
     draft = _inline_draft(caught) if caught.kind == "load_inline" else load_draft(caught)
+    draft.uses = uses
     draft.python_module = arguments.get("is_python_module") is not False
     if not draft.parts:
         raise fail(
@@ -73,6 +83,15 @@ def settle(
         added=draft.added,
     )
     return call, [finding for result in checked.values() for finding in result.findings]
+
+
+def python_uses(source: str) -> frozenset[str]:
+    """Names of the attributes that the Python code of `source` reads; empty when it is no Python."""
+    try:
+        tree = ast.parse(source)
+    except (SyntaxError, ValueError):
+        return frozenset()
+    return frozenset(node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute))
 
 
 def module_name(given: str) -> str:

@@ -110,7 +110,7 @@ def settle_functions(draft: Draft) -> None:
 def _bind_all(draft: Draft) -> None:
     found = [f for _, f in draft.bindable() if "Tensor" in {t.text for t in (*f.head, *f.parameter_tokens)}]
     found = found or [f for _, f in draft.bindable()]
-    called = [f for f in found if not f.internal] or found
+    called = [f for f in found if f.name in draft.uses] or [f for f in found if not f.internal] or found
     if not called:
         raise fail(
             "nothing_to_bind",
@@ -135,43 +135,29 @@ def _refuse(part: Part, function: Function) -> None:
 
 
 def _stand_in(draft: Draft, position: int, name: str, doc: str, python: str | None) -> None:
-    """`functions` names something that is not defined: the one function it can mean is called under that name."""
+    """`functions` names something that is not defined.
+
+    When Python calls it by that name, and there is one function that it can mean, that one is called under the name.
+    """
     assert draft.functions is not None
     if any("##" in part.text for part in draft.parts) or any(name in part.scan.macros for part in draft.parts):
         return  # a macro may define it
     taken = {f[0].rsplit("::", 1)[-1] for f in draft.functions}
-    candidates = [(p, f) for p, f in draft.bindable() if f.name not in taken]
-    called_inside = [
-        (p, f)
-        for p, f in candidates
-        if not any(_calls(q.text, other, f.name) for q in draft.parts for other in q.scan.functions)
-    ]
-    near = [
-        (p, f) for p, f in candidates if f.name.startswith(name) or name.startswith(f.name) or f.name.endswith(name)
-    ]
-    chosen = candidates if len(candidates) == 1 else near if len(near) == 1 else called_inside
-    if len(chosen) != 1:
+    free = [f for _, f in draft.bindable() if f.name not in taken and not f.internal]
+    if len(free) != 1 or name not in draft.uses or free[0].name in draft.uses:
         names = [f.name for _, f in draft.bindable()]
         known = f"defined are {', '.join(names)}" if names else "no host function is defined at all"
         raise fail(
             "binding_mismatch",
             f"functions names {name}, which no source defines; {known}. Define {name} in cpp_sources or cuda_sources, "
-            "or name a function that exists in functions=[…]",
+            "or name a function that exists in functions=[…] and call it by that name",
         )
-    _, target = chosen[0]
+    target = free[0]
     for other, wrong in draft.declared(name, draft.cpp):
         other.text = blank(other.text, wrong.begin, wrong.end)
     draft.cpp.append(Part("added", forwarder(name, target)))
     draft.functions[position] = (name, doc, python)
     draft.note(f"{name} is not defined; it was added to call {target.name}")
-
-
-def _calls(text: str, function: Function, name: str) -> bool:
-    return (
-        function.body is not None
-        and function.name != name
-        and f"{name}(" in text[slice(*function.body)].replace(" ", "")
-    )
 
 
 def declare(draft: Draft) -> None:
