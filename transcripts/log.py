@@ -88,22 +88,6 @@ class RunFolder:
                 os.ftruncate(self._descriptor, before)
                 raise
 
-    def candidate_folder(self, candidate: str) -> Path:
-        """The folder of one candidate, made if need be: `kernels/k001` for `k1`."""
-        match = re.fullmatch(r"k(\d+)", candidate)
-        if match is None:
-            raise ValueError(f"not a candidate id: {candidate!r}")
-        folder = self.path / "kernels" / f"k{int(match[1]):03d}"
-        with _told(folder):
-            folder.mkdir(parents=True, exist_ok=True)
-        return folder
-
-    def save_source(self, candidate: str, source: str) -> str:
-        """Write a candidate's source; returns its path relative to the run folder, for `CandidateSeen`."""
-        path = self.candidate_folder(candidate) / "source.py"
-        write_atomic(path, source)
-        return path.relative_to(self.path).as_posix()
-
     def write_result(self, result: JsonObject) -> Path:
         """Write `result.json`; returns its path."""
         path = self.path / RESULT

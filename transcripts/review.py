@@ -36,7 +36,7 @@ _TEXT_LINES = 8
 _ERRORS = 3
 _GOOD = {"correct", "built", "submitted"}
 # Escape sequences in what a model or a compiler wrote must not reach the terminal.
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+_CONTROL = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
 def render_run(run: Path, console: Console) -> None:
@@ -99,7 +99,7 @@ def _render(event: Event, console: Console) -> None:
                 "bold green",
             )
         case Nudged():
-            _line(console, f"  no tool call ({event.reason.replace('_', ' ')}), {event.in_a_row} in a row", "yellow")
+            _line(console, f"  nudged: {event.reason.replace('_', ' ')}, {event.in_a_row} in a row", "yellow")
         case ErrorSeen():
             _line(console, f"  {event.kind} ({event.source}): {event.message}", "red")
         case Resumed():
@@ -274,7 +274,7 @@ def _short(text: str, length: int) -> str:
 
 
 def _clean(text: str) -> str:
-    return _CONTROL.sub("�", text.expandtabs(4))
+    return _CONTROL.sub("", text.expandtabs(4))
 
 
 def _line(console: Console, text: str, style: str = "") -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Annotated
+from typing import Annotated, cast
 
 from pydantic import BaseModel, BeforeValidator, Field, JsonValue
 
@@ -28,7 +28,16 @@ def _as_text(value: object) -> object:
     return value if isinstance(value, str) or value is None else json.dumps(value)
 
 
+def _as_prose(value: object) -> object:
+    """Some servers send the content as a list of typed parts; only text parts are words to the reader."""
+    if not isinstance(value, list):
+        return value
+    parts = [cast("dict[str, object]", part) for part in cast("list[object]", value) if isinstance(part, dict)]
+    return "".join(str(part.get("text") or "") for part in parts if part.get("type") == "text")
+
+
 _Arguments = Annotated[str, BeforeValidator(_as_text)]
+_Prose = Annotated[str, BeforeValidator(_as_prose)]
 
 
 def _join(pieces: list[str]) -> str:
@@ -49,7 +58,7 @@ class _CallPiece(BaseModel):
 
 
 class _Delta(BaseModel):
-    content: str | None = None
+    content: _Prose | None = None
     refusal: str | None = None
     reasoning: str | None = None
     reasoning_content: str | None = None

@@ -20,7 +20,7 @@ from urllib.parse import urlsplit
 import httpx2
 import openai
 from pydantic import JsonValue, ValidationError
-from tenacity import RetryCallState, Retrying, retry_if_exception_type, stop_before_delay, wait_exponential_jitter
+from tenacity import RetryCallState, Retrying, retry_if_exception_type, wait_exponential_jitter
 
 from agent.models.assembly import Assembly, Piece
 from agent.models.base import BadRequest, ConnectionFailed, ModelError, NoApiKey, ServerFailed, ToolSpec
@@ -38,8 +38,8 @@ MAX_BROKEN = 5
 
 @dataclass(frozen=True)
 class Options:
-    """What is asked of the model. None leaves it to the server. Times in seconds; `patience` bounds all the retries of
-    one reply, `read_timeout` the silence within one attempt."""
+    """What is asked of the model. None leaves it to the server. Times in seconds: `patience` bounds the waiting between
+    all attempts at one reply, `read_timeout` the silence within one attempt."""
 
     max_tokens: int | None = None
     temperature: float | None = None
@@ -199,7 +199,8 @@ class OpenAIClient:
         if not again:
             return error
         reason = "too many requests" if refusal.status == 429 else f"server error {refusal.status}"
-        return _Unlucky(error, reason, wait=retry_after(refusal.headers))
+        # A gateway that gave up waiting has cost its whole time-out.
+        return _Unlucky(error, reason, wait=retry_after(refusal.headers), broken=refusal.status in (408, 504))
 
     def _disconnected(self, error: Exception) -> Exception:
         said = str(error.__cause__ or error).strip() or type(error).__name__
@@ -228,30 +229,34 @@ class _Unlucky(Exception):  # noqa: N818
 
 
 class _Pace:
-    """As long as the server asks, else exponentially longer with jitter."""
+    """As long as the server asks, else exponentially longer with jitter. A server that asks for no wait at all, again
+    and again, still gets a growing one."""
 
     def __init__(self) -> None:
         self._growing = wait_exponential_jitter(initial=1.0, max=60.0)
 
     def __call__(self, state: RetryCallState) -> float:
         unlucky = state.outcome.exception() if state.outcome else None
-        if isinstance(unlucky, _Unlucky) and unlucky.wait is not None:
-            return unlucky.wait
-        return self._growing(state)
+        own = self._growing(state)
+        asked = unlucky.wait if isinstance(unlucky, _Unlucky) else None
+        return own if asked is None else max(asked, own / 10)
 
 
 class _Patience:
-    """Stops before a wait that would go past `seconds`, and after MAX_BROKEN broken attempts. One per reply."""
+    """Stops before the waits add up to more than `seconds`, and after MAX_BROKEN broken attempts. One per reply.
+
+    Only waits count: a reply that took long and then was cut is worth another attempt.
+    """
 
     def __init__(self, seconds: float) -> None:
-        self._over = stop_before_delay(seconds)
+        self._seconds = seconds
         self._broken = 0
 
     def __call__(self, state: RetryCallState) -> bool:
         unlucky = state.outcome.exception() if state.outcome else None
         if isinstance(unlucky, _Unlucky) and unlucky.broken:
             self._broken += 1
-        return self._broken >= MAX_BROKEN or self._over(state)
+        return self._broken >= MAX_BROKEN or state.idle_for + state.upcoming_sleep > self._seconds
 
 
 def _refusal_in_stream(body: object) -> Refusal:

@@ -219,5 +219,15 @@ class ProtocolServer:
         self._thread.join()
 
 
+class Clock:
+    """Stands in for `time.sleep`, so that the waits can be read and cost nothing."""
+
+    def __init__(self) -> None:
+        self.waits: list[float] = []
+
+    def __call__(self, seconds: float) -> None:
+        self.waits.append(seconds)
+
+
 def _pieces(text: str, size: int) -> list[str]:
     return [text[i : i + size] for i in range(0, len(text), size)]

@@ -81,22 +81,13 @@ def test_every_event_survives_the_file(tmp_path: Path) -> None:
 def test_lone_surrogates_and_infinities_are_written(tmp_path: Path) -> None:
     with RunFolder.create(tmp_path, STARTED) as run:
         run.append(MessagesAdded(messages=(UserMessage(text="a\ud83d"),)))
-        run.save_source("k1", "x = '\ud83d'\n")
+        run.write_solution("x = '\ud83d'\n")
         run.write_result({"speedup": float("inf")})
     last = read_events(run.path)[-1]
     assert isinstance(last, MessagesAdded)
     assert last.messages[0].text == "a?"
+    assert (run.path / "solution.py").read_text() == "x = '?'\n"
     assert json.loads((run.path / "result.json").read_text()) == {"speedup": None}
-
-
-def test_sources_and_results_have_their_places(tmp_path: Path) -> None:
-    with RunFolder.create(tmp_path, STARTED) as run:
-        assert run.save_source("k12", "pass\n") == "kernels/k012/source.py"
-        assert (run.path / "kernels/k012/source.py").read_text() == "pass\n"
-        assert run.write_solution("x\n") == run.path / "solution.py"
-        with pytest.raises(ValueError, match="candidate id"):
-            run.candidate_folder("../k1")
-    assert sorted(path.name for path in run.path.rglob("*") if path.is_file() and path.name.startswith(".")) == []
 
 
 @pytest.mark.parametrize("torn", [b'{"schema_version":1,"ev', b"\x00\x00\x00\x00\n", b'{"half": \n'])
