@@ -56,7 +56,8 @@ class SandboxLevel(StrEnum):
 class Record(BaseModel):
     """Base of every result: immutable, and closed to fields it does not know."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    # NaN and infinity are findings here: a plain JSON null would lose them, and would not read back as a number.
+    model_config = ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="strings")
 
 
 class Evidence(Record):
@@ -288,6 +289,7 @@ class DeviceInfo(Record):
     cores: int | None = None
     memory_bytes: int
     l2_bytes: int | None = None
+    l3_bytes: int | None = Field(default=None, description="cpu only")
     shared_per_block: int | None = None
     shared_per_multiprocessor: int | None = None
     registers_per_multiprocessor: int | None = None

@@ -1,0 +1,30 @@
+# `make solve` and `make test` set up .venv from nothing (Python 3.11 or newer and pip) and are quick once it exists.
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+VENV := .venv
+BIN := $(VENV)/bin
+# The CPU build of torch is the small one; on a GPU machine install into an environment that has torch already.
+TORCH ?= torch==2.13.0
+
+.PHONY: solve test lint setup clean
+
+$(VENV)/.ready: pyproject.toml
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install -q --disable-pip-version-check "$(TORCH)"
+	$(BIN)/python -m pip install -q --disable-pip-version-check -e ".[dev,prices]"
+	@touch $@
+
+setup: $(VENV)/.ready
+
+solve: setup
+	$(BIN)/agent solve layer_norm --device cpu --recorded layer_norm_cpu
+
+lint: setup
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/basedpyright
+
+test: lint
+	$(BIN)/pytest
+
+clean:
+	rm -rf $(VENV) .pytest_cache .ruff_cache

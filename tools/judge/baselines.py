@@ -1,0 +1,71 @@
+"""Baselines: the reference compiled, and with TF32 allowed where it isn't by default, relative to eager.
+
+Each form is timed in turn with eager in one process, so that only ratios are kept; they are cached by problem, device and
+version, since compiling takes longer than everything else the judge does.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from tools.judge.bench import Bench
+from tools.judge.client import CandidateFailed
+from tools.judge.inputs import OWN
+from tools.judge.session import Session
+from tools.types import DeviceInfo
+
+ROUNDS = 15
+COMPILE_SECONDS = 300.0
+
+
+class Baselines:
+    """Times in microseconds of `kinds` (`eager` first) on this bench."""
+
+    def __init__(
+        self, bench: Bench, session: Session, cache_dir: Path, source: str, info: DeviceInfo, kinds: list[str]
+    ) -> None:
+        self._bench, self._session, self._kinds = bench, session, list(kinds)
+        if bench.device == "cuda" and bench.floor.reference_is_fp32:
+            self._kinds += [f"{kind}_tf32" for kind in kinds if kind != "compile_max_autotune"]
+        shapes = [(list(t.shape), str(t.dtype)) for t in bench.trial(OWN, 0).tensors]
+        key = repr([source, shapes, info.name, info.driver, torch.__version__, self._kinds])
+        self._path = cache_dir / "baselines" / f"{hashlib.sha256(key.encode()).hexdigest()[:24]}.json"
+        self._found: dict[str, float] | None = None
+
+    def microseconds(self) -> dict[str, float]:
+        """The times, from memory, from the cache, or measured now. A form that can't be compiled is left out."""
+        if self._found is None:
+            try:
+                self._found = {str(k): float(v) for k, v in json.loads(self._path.read_text()).items()}
+            except (OSError, ValueError, AttributeError, TypeError):
+                self._found = self._measure()
+                self._path.parent.mkdir(parents=True, exist_ok=True)
+                temporary = self._path.with_suffix(".tmp")
+                temporary.write_text(json.dumps(self._found))
+                temporary.replace(self._path)
+        return self._found
+
+    def _measure(self) -> dict[str, float]:
+        trial = self._bench.trial(OWN, 0)
+        self._bench.write_inputs(trial.tensors, 0)
+        self._bench.synchronize()
+        seed = trial.seed if self._bench.uses_rng else None
+        times: dict[str, float] = {}
+        for kind in self._kinds:
+            try:
+                self._session.worker.ask({"op": "variant", "kind": kind}, COMPILE_SECONDS)
+                for _ in range(3):
+                    self._session.worker.run({"op": "time", "inputs": trial.spec, "tensors": self._bench.slots[0], "landing": 0, "seed": seed, "cold": True}, COMPILE_SECONDS)  # fmt: skip
+                calls = [self._session.time(trial.spec, 0, cold=True, seed=seed).us for _ in range(ROUNDS)]
+            except CandidateFailed:
+                if self._session.worker.dead:
+                    break
+                continue
+            times[kind] = float(np.median(calls))
+        self._session.worker.ask({"op": "variant", "kind": "eager"}, COMPILE_SECONDS)
+        return times

@@ -1,0 +1,278 @@
+"""What the judge keeps for one problem on one device: models, shared buffers, and trials with their expected outputs.
+
+A trial is computed once per kind and seed and kept while memory allows, so a second candidate pays for its own run and the
+comparison alone.
+"""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import os
+import secrets
+from collections import OrderedDict
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+
+from problems import ProblemError
+from tools.judge import limits as rule
+from tools.judge.errors import Error, measure
+from tools.judge.inputs import OWN, derive
+from tools.judge.limits import Floor, Limit
+from tools.judge.reference import Reference, oracle_model, run_oracle
+from tools.types import PrecisionClass
+from tools.worker.arena import CANARY, Arena, Layout, guards, tensor_at
+from tools.worker.trees import flatten
+
+Oracle = Literal["fp64", "fp64_cpu", "fp32"]
+CACHE_BYTES = {"cpu": 1 << 30, "cuda": 8 << 30}
+
+
+@dataclass
+class Trial:
+    """One set of inputs with what the reference and the oracle make of it. Tensors are on the device."""
+
+    kind: str
+    seed: int
+    spec: dict[str, Any]
+    tensors: list[torch.Tensor]
+    outputs: dict[str, Any]
+    reference: list[torch.Tensor]
+    oracle: list[torch.Tensor]
+    errors: list[Error] = field(default_factory=list)
+    sound: bool = True
+    mutated: list[int] = field(default_factory=list)
+    """Indices of inputs that the reference itself changes; their final values count as outputs behind the others."""
+
+    @property
+    def bytes(self) -> int:
+        return sum(t.nbytes for group in (self.tensors, self.reference, self.oracle) for t in group)
+
+
+class Bench:
+    """The problem set up for judging. Raises ProblemError when it can't be."""
+
+    def __init__(self, source: str, size: str, device: Literal["cuda", "cpu"]) -> None:
+        self.device: Literal["cuda", "cpu"] = device
+        self.problem = Reference(source, size, device)
+        self.seed = secrets.randbits(31)
+        """Seeds the construction of both models; known to the worker, as KernelBench has it."""
+
+        self.model = self.problem.build(self.seed)
+        self.training = self.model.training
+        self.oracle: Oracle = "fp64"
+        self._oracle_model = oracle_model(self.model)
+        self.mutates = False
+        self._secret = secrets.randbits(48)
+        self._trials: OrderedDict[tuple[str, int], Trial] = OrderedDict()
+        self.uses_rng = self._detect_rng()
+        first = self.trial(OWN, 0)
+        self.floor = self._floor(first)
+        self.slots, self.input_bytes = self._layout_inputs(first)
+        self.landing_layout, self.landing_bytes = self._layout_outputs(first)
+        self.arenas = self._create_arenas()
+
+    def set_reduction(self, length: int) -> None:
+        """The longest sum of the problem, which decides what honest fp32 accumulation may cost."""
+        self.floor = dataclasses.replace(self.floor, reduction=max(length, 1))
+
+    def seed_of(self, index: int) -> int:
+        """The secret seed of trial `index`: unknown to every candidate."""
+        return (self._secret * 2654435761 + index * 40503 + 12345) % (2**31 - 1)
+
+    def refresh_seeds(self) -> None:
+        """New secret seeds, for the final confirmation."""
+        self._secret = secrets.randbits(48)
+        self._trials.clear()
+
+    def trial(self, kind: str, index: int) -> Trial:
+        """The trial of that kind and index, computed or kept."""
+        key = (kind, index)
+        found = self._trials.get(key)
+        if found is None:
+            seed = self.seed_of(index)
+            spec, tensors = self.problem.inputs(seed)
+            if kind != OWN:
+                generator = torch.Generator(self.device).manual_seed(seed)
+                tensors = derive(kind, tensors, generator)
+            found = self.compute(kind, seed, spec, tensors)
+            self._keep(key, found)
+        return found
+
+    def compute(
+        self,
+        kind: str,
+        seed: int,
+        spec: dict[str, Any],
+        tensors: list[torch.Tensor],
+        model: torch.nn.Module | None = None,
+    ) -> Trial:
+        """Reference and oracle outputs on the given inputs; `model` replaces the bench's own (other weights)."""
+        own = model is None
+        model = self.model if model is None else model
+        oracle = self._oracle_model if own else oracle_model(model)
+        given = [t.clone(memory_format=torch.preserve_format) if self.mutates else t for t in tensors]
+        versions = [t._version for t in given]
+        rng = seed if self.uses_rng else None
+        outputs, reference = self.problem.run(model, spec, given, seed=rng)
+        mutated = [i for i, t in enumerate(given) if t._version != versions[i]]
+        if mutated and not self.mutates:
+            self.mutates = True
+            fresh = self.problem.inputs(seed)[1]
+            return self.compute(kind, seed, spec, fresh, None if own else model)
+        reference = [t.detach() for t in reference] + [given[i] for i in mutated]
+        truth = self._truth(oracle, spec, tensors, rng, mutated, reference)
+        errors = [measure(r, o) for r, o in zip(reference, truth, strict=True)]
+        sound = all(e.unsound == 0 and (not r.is_floating_point() or e.relative < 0.05 or e.scale == 0)
+                    for e, r in zip(errors, reference, strict=True))  # fmt: skip
+        return Trial(kind, seed, spec, tensors, outputs, reference, truth, errors, sound, mutated)
+
+    def _truth(
+        self,
+        oracle: torch.nn.Module,
+        spec: dict[str, Any],
+        tensors: list[torch.Tensor],
+        rng: int | None,
+        mutated: list[int],
+        reference: list[torch.Tensor],
+    ) -> list[torch.Tensor]:
+        """Oracle outputs in fp64; where fp64 can't run, the strictest fp32, which the result then says."""
+        if self.oracle == "fp64" and not self.uses_rng:
+            try:
+                doubled = [t.double() if t.is_floating_point() else t.clone() for t in tensors]
+                found = run_oracle(self.problem, oracle, spec, doubled, rng)
+                return [t.detach() for t in found] + [doubled[i] for i in mutated]
+            except ProblemError:
+                raise
+            except Exception:
+                self.oracle = "fp32"
+        given = [t.clone() for t in tensors]
+        found = self.problem.run(self.model, spec, given, tf32=False, seed=rng)[1]
+        return [t.detach() for t in found] + [given[i] for i in mutated]
+
+    def _detect_rng(self) -> bool:
+        """Whether the forward draws random numbers: two runs on the same inputs from different seeds then differ."""
+        spec, tensors = self.problem.inputs(self.seed_of(0))
+        before = torch.get_rng_state()
+        cuda_before = torch.cuda.get_rng_state() if self.device == "cuda" else None
+        self.problem.run(copy.deepcopy(self.model), spec, [t.clone() for t in tensors])
+        moved = not torch.equal(before, torch.get_rng_state())
+        return moved or (cuda_before is not None and not torch.equal(cuda_before, torch.cuda.get_rng_state()))
+
+    def _floor(self, trial: Trial) -> Floor:
+        """Errors of honest fp32 evaluations, and of the same mathematics on operands rounded to each class."""
+        strict = self.problem.run(self.model, trial.spec, [t.clone() for t in trial.tensors], tf32=False, seed=None)[1]
+        errors = [measure(s, o) for s, o in zip(strict, trial.oracle, strict=False)]
+        if self.device == "cpu":
+            with torch.backends.mkldnn.flags(enabled=False):
+                other = self.problem.run(self.model, trial.spec, [t.clone() for t in trial.tensors])[1]
+            errors += [measure(s, o) for s, o in zip(other, trial.oracle, strict=False)]
+        classes: dict[PrecisionClass, tuple[float, float]] = {}
+        if self.oracle == "fp64" and not self.uses_rng:
+            for name in (PrecisionClass.TF32, PrecisionClass.FP16, PrecisionClass.BF16):
+                classes[name] = self._class_error(trial, name)
+        relative = max((e.relative for e in errors if e.scale > 0), default=0.0)
+        largest = max((e.maximum / e.peak for e in errors if e.peak > 0), default=0.0)
+        reference = max((e.relative for e in trial.errors if e.scale > 0), default=0.0)
+        return Floor(relative, largest, classes, reference, 1)
+
+    def _class_error(self, trial: Trial, name: PrecisionClass) -> tuple[float, float]:
+        short = copy.deepcopy(self._oracle_model)
+        with torch.no_grad():
+            for parameter in [*short.parameters(), *short.buffers()]:
+                parameter.data = rule.rounded(parameter.data, name)
+        inputs = [rule.rounded(t.double(), name) if t.is_floating_point() else t for t in trial.tensors]
+        outputs = run_oracle(self.problem, short, trial.spec, inputs, None)
+        errors = [measure(s, o) for s, o in zip(outputs, trial.oracle, strict=False)]
+        rms = max((e.relative for e in errors if e.scale > 0), default=0.0)
+        return rms, max((e.maximum / e.peak for e in errors if e.peak > 0), default=0.0)
+
+    def limit(self, trial: Trial, output: int, demanded: PrecisionClass | None) -> Limit:
+        """The limit on one output of a trial."""
+        reference = trial.reference[output]
+        own = rule.own_limit(self.floor, trial.errors[output], reference.dtype, demanded)
+        special = trial.kind not in (OWN, "one_element", "weights")
+        return rule.special_limit(own, trial.errors[output]) if special else own
+
+    def _layout_inputs(self, trial: Trial) -> tuple[list[list[dict[str, Any]]], int]:
+        layout = Layout()
+        slots = [[layout.place(t) for t in trial.tensors] for _ in range(2)]
+        return slots, layout.end
+
+    def _layout_outputs(self, trial: Trial) -> tuple[list[dict[str, Any]], int]:
+        layout = Layout()
+        places = [layout.place(torch.empty(t.shape, dtype=t.dtype, device="meta")) for t in trial.reference]
+        return places, layout.end
+
+    def _create_arenas(self) -> dict[str, Arena]:
+        layout = Layout()
+        self.weight_places = {name: layout.place(v) for name, v in self.model.state_dict().items()}
+        _, init_tensors = flatten(self.problem.init_args)
+        self.init_places = [layout.place(t) for t in init_tensors]
+        arenas = {
+            "inputs": Arena.create(self.device, self.input_bytes),
+            "landing": Arena.create(self.device, self.landing_bytes + (1 << 16)),
+            "weights": Arena.create(self.device, layout.end),
+        }
+        arenas["inputs"].bytes.fill_(CANARY)
+        for place, tensor in zip(self.init_places, init_tensors, strict=True):
+            tensor_at(arenas["weights"], place).copy_(tensor)
+        self.write_weights(self.model, arenas["weights"])
+        return arenas
+
+    def write_weights(self, model: torch.nn.Module, arena: Arena | None = None) -> None:
+        """Put a model's state into the weights buffer."""
+        target = self.arenas["weights"] if arena is None else arena
+        for name, value in model.state_dict().items():
+            tensor_at(target, self.weight_places[name]).copy_(value)
+
+    def write_inputs(self, tensors: list[torch.Tensor], slot: int) -> list[dict[str, Any]]:
+        """Copy inputs into a slot of the shared buffer and return their places."""
+        for tensor, place in zip(tensors, self.slots[slot], strict=True):
+            tensor_at(self.arenas["inputs"], place).copy_(tensor)
+        return self.slots[slot]
+
+    def guards_intact(self, slot: int) -> bool:
+        """Whether nothing was written around the inputs; repairs what was."""
+        intact = True
+        for place in self.slots[slot]:
+            for band in guards(self.arenas["inputs"], place):
+                if not bool((band == CANARY).all()):
+                    intact = False
+                    band.fill_(CANARY)
+        return intact
+
+    def poison_landing(self, byte: int) -> None:
+        self.arenas["landing"].bytes.fill_(byte)
+
+    def synchronize(self) -> None:
+        if self.device == "cuda":
+            torch.cuda.synchronize()
+
+    def _keep(self, key: tuple[str, int], trial: Trial) -> None:
+        self._trials[key] = trial
+        total = sum(t.bytes for t in self._trials.values())
+        while total > CACHE_BYTES[self.device] and len(self._trials) > 1:
+            _, dropped = self._trials.popitem(last=False)
+            total -= dropped.bytes
+
+    def close(self) -> None:
+        for arena in self.arenas.values():
+            arena.close()
+
+
+def last_level_cache_bytes() -> int:
+    """Size of the largest CPU cache, or 32 MiB where the kernel doesn't tell."""
+    sizes = [32 << 20]
+    for path in Path("/sys/devices/system/cpu/cpu0/cache").glob("index*/size"):
+        text = path.read_text().strip()
+        unit = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}.get(text[-1:], 1)
+        sizes.append(int(text.rstrip("KMG")) * unit)
+    return max(sizes)
+
+
+def usable_threads() -> int:
+    return max(1, min(torch.get_num_threads(), len(os.sched_getaffinity(0))))

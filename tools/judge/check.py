@@ -1,0 +1,289 @@
+"""The correctness check: one candidate through every trial, stopping at the first that it fails.
+
+The order is: the problem's own inputs (fresh secret seeds, alternating between two places in memory), one element changed
+in place, identical runs compared bit by bit, two outputs held at once, other kinds of inputs, other weights, and where the
+time goes. On CUDA the whole check runs in a process with a guarded, poisoned allocator; timing uses another one.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+from tools.judge import inputs as kinds
+from tools.judge import ownership
+from tools.judge.bench import Bench, Trial
+from tools.judge.client import CandidateFailed, Reply, violation
+from tools.judge.compare import Comparison, collect, compare
+from tools.judge.errors import identical
+from tools.judge.session import Session
+from tools.types import Finding, PrecisionClass, TrialResult, Verdict
+
+OWN_TRIALS = 5
+IDENTICAL_RUNS = 20
+IDENTICAL_SECONDS = {"cpu": 0.5, "cuda": 0.5}
+POISONS = (0xFF, 0x7F)
+"""0xFF is NaN in every floating type; 0x7F is NaN in fp16, 3.4e38 in fp32: two runs differ where unwritten memory shows."""
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What the user asked of the verdict."""
+
+    demanded: PrecisionClass | None = None
+    allclose: tuple[float, float] | None = None
+    require_own_kernels: float | None = None
+
+
+@dataclass
+class Outcome:
+    """What a check found. `verdict` is None while nothing has failed."""
+
+    verdict: Verdict | None = None
+    trials: list[TrialResult] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
+    weights: str | None = None
+    own_share: float | None = None
+    own: list[Comparison] = field(default_factory=list)
+
+
+class Failed(Exception):  # noqa: N818
+    """A check that decides the verdict."""
+
+    def __init__(self, verdict: Verdict, *findings: Finding) -> None:
+        super().__init__(verdict)
+        self.verdict = verdict
+        self.findings = list(findings)
+
+
+class Check:
+    """One candidate's check. `session` is the candidate loaded in a worker."""
+
+    def __init__(self, bench: Bench, session: Session, rules: Rules) -> None:
+        self.bench = bench
+        self.session = session
+        self.rules = rules
+        self.outcome = Outcome()
+        self._previous: list[torch.Tensor] = []
+
+    def run(self) -> Outcome:
+        """All steps; never raises for anything that the candidate does."""
+        steps = [self._own, self._one_element, self._identical, self._held, self._special, self._weights, self._profile]
+        if self.rules.allclose is not None:
+            steps = [self._own, self._profile]
+        try:
+            self.session.load()
+            self.outcome.weights = self.session.mapping.how
+            for step in steps:
+                step()
+            self.outcome.verdict = Verdict.CORRECT
+        except CandidateFailed as failed:
+            self._decide(failed.verdict, [failed.finding])
+        except Failed as failed:
+            self._decide(failed.verdict, failed.findings)
+        tried = self.session.worker.violations()
+        if tried:
+            self._decide(Verdict.SANDBOX_VIOLATION, [violation(tried)])
+        return self.outcome
+
+    def _decide(self, verdict: Verdict, findings: list[Finding]) -> None:
+        self.outcome.verdict = verdict
+        self.outcome.findings = findings + [f for f in self.outcome.findings if f not in findings]
+
+    def _run(self, trial: Trial, slot: int, poison: int, **more: Any) -> Reply:
+        """One forward on a trial; what may never happen on any run is checked here."""
+        reply = self.session.run(trial.spec, trial.tensors, slot, poison=poison, seed=self._seed(trial), **more)
+        if reply.changes:
+            raise Failed(Verdict.CHEATING, Finding(code="patched_functions", summary="replaces " + ", ".join(reply.changes[:5]), observed={"names": reply.changes[:10]}))  # fmt: skip
+        self._flags(reply.flags)
+        if reply.reseeded:
+            raise Failed(Verdict.CHEATING, Finding(code="rng_touched", summary="seeds PyTorch's random generator inside forward"))
+        if any(not place.plain for place in reply.tensors):
+            raise Failed(Verdict.CHEATING, Finding(code="tensor_subclass", summary="forward returns a tensor subclass, not a tensor"))
+        self._memory(trial, slot, reply)
+        return reply
+
+    def _seed(self, trial: Trial) -> int | None:
+        return trial.seed if self.bench.uses_rng else None
+
+    def _flags(self, flags: list[str]) -> None:
+        if any("cudnn.enabled" in flag or "mkldnn.enabled" in flag for flag in flags):
+            raise Failed(Verdict.CHEATING, Finding(code="flags_flipped", summary="switches off the library that the reference uses: " + flags[0], observed={"flags": flags}))  # fmt: skip
+        if flags and not any(f.code == "flags_flipped" for f in self.outcome.findings):
+            self.outcome.findings.append(
+                Finding(code="flags_flipped", severity="note", summary="changes global settings: " + ", ".join(flags), observed={"flags": flags})
+            )  # fmt: skip
+
+    def _memory(self, trial: Trial, slot: int, reply: Reply) -> None:
+        bench = self.bench
+        bench.synchronize()
+        if reply.damage and reply.damage[0]:
+            blocks, size, offset = reply.damage
+            where = f"{offset - size} bytes behind the end" if offset >= size else f"at byte {offset}"
+            raise Failed(Verdict.WRONG_RESULT, Finding(code="out_of_bounds_write", summary=f"writes outside of a tensor of {size} bytes: {where}", observed={"blocks": blocks, "size": size, "offset": offset}))  # fmt: skip
+        if not bench.guards_intact(slot):
+            raise Failed(Verdict.WRONG_RESULT, Finding(code="out_of_bounds_write", summary="writes outside of an input tensor"))
+        changed = [i for i in self.session.changed_inputs(trial, slot) if i not in trial.mutated]
+        if changed:
+            aliases = any(place.aliases_input for place in reply.tensors)
+            finding = Finding(code="input_mutated", summary=f"changes its input {changed[0]}, which the reference leaves alone", observed={"input": changed[0], "returns_it": aliases})  # fmt: skip
+            raise Failed(Verdict.WRONG_RESULT, finding)
+
+    def _compare(self, trial: Trial, reply: Reply, slot: int) -> Comparison:
+        found = compare(self.bench, trial, reply, slot, self.rules.demanded, allclose=self.rules.allclose)
+        self.outcome.trials.append(found.result)
+        return found
+
+    def _own(self) -> None:
+        """The problem's own distribution, five fresh draws."""
+        for index in range(OWN_TRIALS):
+            trial, slot = self.bench.trial(kinds.OWN, index), index % 2
+            reply = self._run(trial, slot, POISONS[index % 2])
+            found = self._compare(trial, reply, slot)
+            if not found.passed:
+                raise self._explain(trial, found, slot, index)
+            self.outcome.own.append(found)
+            self._remember(trial, reply, slot)
+
+    def _remember(self, trial: Trial, reply: Reply, slot: int) -> None:
+        self._previous = [t.clone() for t in collect(self.bench, trial, reply, slot)]
+
+    def _stale(self, found: Comparison) -> bool:
+        """Whether the outputs are, bit for bit, those of the run before, whose inputs were others."""
+        pairs = list(zip(found.outputs, self._previous, strict=False))
+        return bool(pairs) and len(found.outputs) == len(self._previous) and all(identical(a, b) for a, b in pairs)
+
+    def _explain(self, trial: Trial, found: Comparison, slot: int, index: int) -> Failed:
+        """A wrong result on the problem's own inputs: is it the same every time, and does it depend on what was there?"""
+        if index and self._stale(found):
+            return Failed(Verdict.CHEATING, Finding(code="stale_output", summary="returns the previous answer for other inputs"))
+        if not found.outputs:
+            return Failed(Verdict.WRONG_RESULT, *found.findings)
+        first = [t.clone() for t in found.outputs]
+        findings = list(found.findings)
+        same_poison = self._differs(trial, slot, first, POISONS[index % 2])
+        other_poison = self._differs(trial, slot, first, POISONS[(index + 1) % 2])
+        if same_poison:
+            findings.insert(0, Finding(code="run_to_run", summary="identical runs give different results"))
+            return Failed(Verdict.NONDETERMINISTIC, *findings)
+        if other_poison:
+            findings.insert(0, Finding(code="poison_dependent", summary="the result changes with the contents of memory that nothing has written"))  # fmt: skip
+            return Failed(Verdict.NONDETERMINISTIC, *findings)
+        if index:
+            findings.append(Finding(code="phase_dependent", summary=f"right on the first {index} of the problem's own inputs, wrong on the next", observed={"calls": index}))  # fmt: skip
+        if found.reduced:
+            return Failed(Verdict.REDUCED_PRECISION, ownership.precision_finding(self.bench, found), *findings[:1])
+        return Failed(Verdict.WRONG_RESULT, *findings)
+
+    def _differs(self, trial: Trial, slot: int, first: list[torch.Tensor], poison: int) -> bool:
+        reply = self._run(trial, slot, poison)
+        again = collect(self.bench, trial, reply, slot) if len(reply.tensors) + len(trial.mutated) == len(first) else []
+        return not all(identical(a, b) for a, b in zip(first, again, strict=len(again) == len(first))) or not again
+
+    def _one_element(self) -> None:
+        """The last inputs again at the same addresses, with one element changed: a remembered answer shows."""
+        base, slot = self.bench.trial(kinds.OWN, OWN_TRIALS - 1), (OWN_TRIALS - 1) % 2
+        generator = torch.Generator(self.bench.device).manual_seed(base.seed + 7)
+        changed, where = kinds.change_one_element(base.tensors, generator)
+        if not where:
+            return
+        trial = self.bench.compute(kinds.ELEMENT, base.seed, base.spec, changed)
+        if not trial.sound or all(identical(a, b) for a, b in zip(trial.reference, base.reference, strict=True)):
+            return
+        found = self._compare(trial, self._run(trial, slot, POISONS[0]), slot)
+        if found.passed:
+            return
+        if self._stale(found):
+            finding = Finding(code="stale_output", summary=f"returns the previous answer although {where} has changed", observed={"changed": where})  # fmt: skip
+            raise Failed(Verdict.CHEATING, finding)
+        raise Failed(Verdict.WRONG_RESULT, *found.findings)
+
+    def _identical(self) -> None:
+        """The same inputs again and again, at both addresses and over both poisons: the bits must stay the same."""
+        trial = self.bench.trial(kinds.OWN, 0)
+        first: list[torch.Tensor] = []
+        stop = time.monotonic() + IDENTICAL_SECONDS[self.bench.device]
+        unequal = {POISONS[0]: 0, POISONS[1]: 0}
+        worst: Comparison | None = None
+        runs = 0
+        while runs < IDENTICAL_RUNS and (runs < 4 or time.monotonic() < stop):
+            poison = POISONS[(runs // 2) % 2]
+            reply = self._run(trial, runs % 2, poison)
+            outputs = collect(self.bench, trial, reply, runs % 2)
+            if not first:
+                first = [t.clone() for t in outputs]
+            elif not all(identical(a, b) for a, b in zip(first, outputs, strict=True)):
+                unequal[poison] += 1
+                found = compare(self.bench, trial, reply, runs % 2, self.rules.demanded)
+                worst = found if worst is None or not found.passed else worst
+            runs += 1
+        if worst is None:
+            return
+        facts: dict[str, Any] = {"runs": runs, "different": sum(unequal.values())}
+        if worst.passed:
+            self.outcome.findings.append(Finding(code="run_to_run", severity="note", summary=f"{facts['different']} of {runs} identical runs differ in their last bits, within the error of fp32: the order of additions changes", observed=facts))  # fmt: skip
+            return
+        by_poison = unequal[POISONS[0]] == 0 and unequal[POISONS[1]] > 0
+        code = "poison_dependent" if by_poison else "race"
+        summary = f"{facts['different']} of {runs} identical runs give another, wrong result"
+        raise Failed(Verdict.NONDETERMINISTIC, Finding(code=code, summary=summary, observed=facts), *worst.findings)
+
+    def _held(self) -> None:
+        """An output that the caller still holds must survive the next call."""
+        first, second = self.bench.trial(kinds.OWN, 0), self.bench.trial(kinds.OWN, 1)
+        kept = self._run(first, 0, POISONS[0], keep=True)
+        expected = [t.clone() for t in collect(self.bench, first, kept, 0)][: len(kept.tensors)]
+        self._run(second, 1, POISONS[0])
+        again = self.session.land_kept()
+        held = [t for t in collect(self.bench, first, again, 0)][: len(again.tensors)]
+        if not all(identical(a, b) for a, b in zip(expected, held, strict=True)):
+            finding = Finding(code="aliases_previous_output", summary="the next call overwrites an output that was returned before")
+            raise Failed(Verdict.WRONG_RESULT, finding)
+
+    def _special(self) -> None:
+        """Inputs that the problem did not ask for, where the reference is sound on them."""
+        exact = any(not t.is_floating_point() for t in self.bench.trial(kinds.OWN, 0).reference)
+        for position, kind in enumerate(kinds.SPECIAL):
+            if exact and kind in ("sparse", "ties"):
+                continue
+            trial = self.bench.trial(kind, OWN_TRIALS + position)
+            if not trial.sound:
+                continue
+            found = self._compare(trial, self._run(trial, position % 2, POISONS[position % 2]), position % 2)
+            if not found.passed:
+                if self._stale(found):
+                    raise Failed(Verdict.CHEATING, Finding(code="stale_output", summary="returns the previous answer for other inputs"))
+                code = "fails_on_" + {"scaled_up": "scaled", "scaled_down": "scaled", "shifted_down": "shifted", "shifted_up": "shifted"}.get(kind, kind)  # fmt: skip
+                finding = Finding(code=code, summary=f"right on the problem's own inputs, wrong when they are {kind.replace('_', ' ')}", observed={"kind": kind})  # fmt: skip
+                raise Failed(Verdict.WRONG_RESULT, finding, *found.findings)
+
+    def _weights(self) -> None:
+        """Other weights: copied over the old ones where entries correspond, else by construction under another seed."""
+        if not self.bench.model.state_dict():
+            return
+        index = OWN_TRIALS + len(kinds.SPECIAL)
+        seed = self.bench.seed_of(index) if self.session.mapping.complete else self.bench.seed + 1
+        other = self.bench.problem.build(seed)
+        base = self.bench.trial(kinds.OWN, 0)
+        trial = self.bench.compute("weights", base.seed, base.spec, base.tensors, other)
+        if not trial.sound or all(identical(a, b) for a, b in zip(trial.reference, base.reference, strict=True)):
+            return
+        self.session.change_weights(other, seed)
+        found = self._compare(trial, self._run(trial, 0, POISONS[0]), 0)
+        self.session.restore_weights()
+        if not found.passed:
+            finding = Finding(code="stale_weights", summary="wrong after its weights were changed: they are baked in or remembered from construction")  # fmt: skip
+            raise Failed(Verdict.WRONG_RESULT, finding, *found.findings)
+
+    def _profile(self) -> None:
+        """Whose code runs: a candidate none of whose own kernels ever runs is no kernel."""
+        profile = self.session.profile(self.bench.trial(kinds.OWN, 0), self._seed(self.bench.trial(kinds.OWN, 0)))
+        self.outcome.own_share = profile.share
+        finding = profile.verdict(self.rules.require_own_kernels)
+        if finding is not None:
+            raise Failed(Verdict.CHEATING, finding)
+
+

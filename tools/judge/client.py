@@ -1,0 +1,201 @@
+"""The judge's end of one worker: requests with deadlines, replies that are believed only once they are checked."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from tools.channel import ChannelClosed, ChannelGarbage, ChannelTimeout, receive_json, send_json
+from tools.nursery import Child, ExitStatus, Nursery
+from tools.sandbox import Limits
+from tools.types import Finding, Verdict
+from tools.worker.arena import Arena
+
+REPLY_BYTES = 4 << 20
+LOAD_SECONDS = 60.0
+
+
+class CandidateFailed(Exception):  # noqa: N818  named for what happened
+    """The candidate's process ended, hung, raised or answered nonsense. Carries the verdict and its finding."""
+
+    def __init__(self, verdict: Verdict, finding: Finding) -> None:
+        super().__init__(finding.summary)
+        self.verdict = verdict
+        self.finding = finding
+
+
+class Placed(BaseModel):
+    """Where a worker says it has put one output, and what it says of it."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    offset: int = Field(ge=0)
+    shape: list[int] = Field(max_length=64)
+    stride: list[int] = Field(max_length=64)
+    dtype: str = Field(max_length=32)
+    bytes: int = Field(ge=0)
+    device: str = Field(max_length=16)
+    plain: bool
+    aliases_input: bool
+    address: int
+
+
+class Reply(BaseModel):
+    """An answer to `run` or `time`; `us` and `host_us` are the worker's own clock."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    outputs: dict[str, Any]
+    tensors: list[Placed] = Field(max_length=4096)
+    damage: list[int] | None = None
+    reseeded: bool = False
+    changes: list[str] = Field(default_factory=list, max_length=64)
+    flags: list[str] = Field(default_factory=list, max_length=64)
+    us: float = 0.0
+    host_us: float = 0.0
+    drained_us: float = 0.0
+
+
+class Failure(BaseModel):
+    """What a candidate raised."""
+
+    kind: str
+    type: str = Field(max_length=200)
+    message: str = Field(default="", max_length=4000)
+    line: int | None = None
+    source_line: str | None = Field(default=None, max_length=2000)
+
+
+class Worker:
+    """A sandboxed process for one candidate. `start` returns at once; the first request waits until it is warm."""
+
+    def __init__(
+        self,
+        nursery: Nursery,
+        arenas: dict[str, Arena],
+        args: dict[str, Any],
+        limits: Limits,
+        *,
+        readable: list[Path],
+        sandboxed: bool = True,
+    ) -> None:
+        fds = [a.fd for a in arenas.values() if a.fd is not None]
+        self.child: Child = nursery.spawn(
+            "tools.worker.main:main",
+            {**args, "arenas": {name: a.export for name, a in arenas.items()}},
+            sandboxed=sandboxed,
+            limits=limits,
+            readable=readable,
+            fds=fds,
+        )
+        self._warm = False
+        self.dead = False
+
+    def ask(self, request: dict[str, Any], seconds: float) -> dict[str, Any]:
+        """Send one request and return its reply. CandidateFailed for everything that can go wrong on the other side."""
+        if not self._warm:
+            self._exchange(None, LOAD_SECONDS)
+            self._warm = True
+        reply = self._exchange(request, seconds)
+        if "error" in reply:
+            raise self._raised(reply["error"])
+        return reply
+
+    def run(self, request: dict[str, Any], seconds: float) -> Reply:
+        """`ask` for requests that return outputs."""
+        reply = self.ask(request, seconds)
+        try:
+            return Reply.model_validate(reply)
+        except ValidationError as error:
+            raise self._forged(str(error.errors()[0]["msg"])) from error
+
+    def close(self) -> None:
+        """Kill the process and everything it has started."""
+        self.dead = True
+        self.child.kill()
+        self.child.wait(2.0)
+        self.child.close()
+
+    def _exchange(self, request: dict[str, Any] | None, seconds: float) -> dict[str, Any]:
+        try:
+            if request is not None:
+                send_json(self.child.sock, request, timeout=seconds)
+            reply = receive_json(self.child.sock, timeout=seconds, max_bytes=REPLY_BYTES)
+        except ChannelTimeout as error:
+            self.child.kill()
+            self.child.wait(2.0)
+            raise self._hung(seconds) from error
+        except ChannelGarbage as error:
+            self.child.kill()
+            raise self._forged(str(error)) from error
+        except (ChannelClosed, OSError) as error:
+            raise self._died() from error
+        if not isinstance(reply, dict):
+            raise self._forged("not an object")
+        return reply
+
+    def _hung(self, seconds: float) -> CandidateFailed:
+        summary = f"no answer within {seconds:.0f} s"
+        return CandidateFailed(Verdict.TIMEOUT, Finding(code="hung", summary=summary, observed={"seconds": seconds}))
+
+    def _forged(self, why: str) -> CandidateFailed:
+        finding = Finding(code="forged_reply", summary=f"the reply is not one that our worker sends: {why}"[:500])
+        return CandidateFailed(Verdict.CHEATING, finding)
+
+    def _died(self) -> CandidateFailed:
+        status = self.child.wait(5.0)
+        if status is None:
+            return self._hung(5.0)
+        return exit_failure(status)
+
+    def violations(self) -> list[str]:
+        """What the sandbox has refused so far. Ends the process to learn it."""
+        self.child.kill()
+        status = self.child.wait(5.0)
+        return list(status.violations) if status is not None else []
+
+    def _raised(self, error: Any) -> CandidateFailed:
+        try:
+            failure = Failure.model_validate(error)
+        except ValidationError as bad:
+            return self._forged(str(bad.errors()[0]["msg"]))
+        if failure.kind == "exited":
+            finding = Finding(code="exited", summary=f"the candidate raised {failure.type}({failure.message})")
+            return CandidateFailed(Verdict.CHEATING, finding)
+        code = "wrong_structure" if failure.kind == "tree" else "python_exception"
+        verdict = {"tree": Verdict.WRONG_RESULT, "load": Verdict.LOAD_ERROR}.get(failure.kind, Verdict.RUNTIME_ERROR)
+        where = f" at line {failure.line}" if failure.line else ""
+        summary = f"{failure.type}{where}: {failure.message}"[:1500]
+        observed = {"type": failure.type, "line": failure.line, "source_line": failure.source_line}
+        return CandidateFailed(verdict, Finding(code=code, summary=summary, observed=observed))
+
+
+def exit_failure(status: ExitStatus) -> CandidateFailed:
+    """The verdict on a process that ended without answering."""
+    observed: dict[str, Any] = {"output_tail": status.output[-1500:] or None}
+    if status.out_of_memory:
+        gib = status.peak_memory / 2**30
+        finding = Finding(code="out_of_memory", summary=f"used {gib:.1f} GiB of host memory and was stopped", observed=observed)
+        return CandidateFailed(Verdict.RUNTIME_ERROR, finding)
+    if status.timed_out:
+        return CandidateFailed(Verdict.TIMEOUT, Finding(code="hung", summary="used up its time", observed=observed))
+    if status.violations:
+        return CandidateFailed(Verdict.SANDBOX_VIOLATION, violation(status.violations))
+    if status.signal is not None:
+        names = {11: "segmentation fault", 6: "abort", 7: "bus error", 8: "arithmetic error", 4: "illegal instruction"}
+        what = names.get(status.signal, f"signal {status.signal}")
+        finding = Finding(code="crashed", summary=f"the process died: {what}", observed={**observed, "signal": status.signal})
+        return CandidateFailed(Verdict.RUNTIME_ERROR, finding)
+    finding = Finding(
+        code="exited", summary=f"the process left with exit code {status.code} instead of returning outputs", observed=observed
+    )
+    return CandidateFailed(Verdict.CHEATING if status.code == 0 else Verdict.RUNTIME_ERROR, finding)
+
+
+def violation(tried: list[str]) -> Finding:
+    """A finding on what the sandbox refused."""
+    return Finding(code="sandbox_violation", summary="the sandbox refused: " + "; ".join(tried[:5]), observed={"tried": tried[:20]})
+
+

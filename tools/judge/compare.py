@@ -1,0 +1,150 @@
+"""Hold what a worker returned against a trial: form first (structure, shape, dtype, device), then values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import torch
+
+from tools.judge.bench import Bench, Trial
+from tools.judge.client import Reply
+from tools.judge.diagnose import diagnose
+from tools.judge.errors import Error, measure, worst_element, wrong_elements
+from tools.judge.limits import looks_reduced
+from tools.types import ErrorStats, Finding, PrecisionClass, TrialResult, WorstElement
+from tools.worker.arena import tensor_at
+from tools.worker.trees import structure
+
+
+@dataclass
+class Comparison:
+    """One run held against one trial. `outputs` are views of the landing buffer (and of mutated inputs)."""
+
+    result: TrialResult
+    outputs: list[torch.Tensor] = field(default_factory=list)
+    errors: list[Error] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
+    reduced: bool = False
+
+    @property
+    def passed(self) -> bool:
+        return self.result.passed
+
+
+def compare(bench: Bench, trial: Trial, reply: Reply, slot: int, demanded: PrecisionClass | None, *, allclose: tuple[float, float] | None = None) -> Comparison:  # fmt: skip
+    """The comparison of a reply with a trial. `allclose` (atol, rtol) replaces the precision rule by the plain one."""
+    wrong_form = _form(bench, trial, reply)
+    if wrong_form is not None:
+        elements = sum(t.numel() for t in trial.reference)
+        return Comparison(TrialResult(kind=trial.kind, passed=False, wrong=elements, elements=elements), findings=[wrong_form])
+    outputs = collect(bench, trial, reply, slot)
+    errors = [measure(c, o) for c, o in zip(outputs, trial.oracle, strict=True)]
+    if allclose is not None:
+        return _plain(trial, outputs, errors, allclose)
+    passed, findings, wrong, reduced = True, [], 0, True
+    worst_output, worst_ratio = 0, -1.0
+    for i, (output, error) in enumerate(zip(outputs, errors, strict=True)):
+        if not output.is_floating_point() and not output.is_complex():
+            count = int((output != trial.reference[i]).sum())
+            allowed = 2 * int((trial.reference[i] != trial.oracle[i].to(output.dtype)).sum())
+            limit_maximum, admitted = 0.0, count <= allowed
+            ratio = float("inf") if not admitted else 0.0
+        else:
+            limit = bench.limit(trial, i, demanded)
+            limit_maximum, admitted = limit.maximum, limit.admits(error)
+            ratio = float("inf") if error.unsound else error.rms / limit.rms if limit.rms else float(error.rms > 0)
+            count = 0 if admitted else max(wrong_elements(output, trial.oracle[i], limit_maximum), 1)
+        if ratio > worst_ratio:
+            worst_output, worst_ratio = i, ratio
+        if admitted:
+            continue
+        passed, wrong = False, wrong + count
+        # A uniform loss of precision exceeds the RMS limit long before single elements exceed the maximum.
+        beyond = wrong_elements(output, trial.oracle[i], bench.limit(trial, i, None).rms) if output.is_floating_point() else count
+        reduced = reduced and looks_reduced(error, bench.floor, beyond / max(output.numel(), 1))
+        target = trial.oracle[i] if output.is_floating_point() else trial.reference[i]
+        findings.extend(diagnose(output, target, limit_maximum, trial.tensors))
+    result = TrialResult(
+        kind=trial.kind,
+        passed=passed,
+        wrong=wrong,
+        elements=sum(o.numel() for o in outputs),
+        error=_stats(errors[worst_output]) if errors else None,
+        reference_error=_stats(trial.errors[worst_output]) if errors else None,
+        worst=None if passed else _worst(trial, outputs, worst_output),
+    )
+    return Comparison(result, outputs, errors, findings, reduced=not passed and reduced)
+
+
+def collect(bench: Bench, trial: Trial, reply: Reply, slot: int) -> list[torch.Tensor]:
+    """The output tensors of a reply of the right form: views of the landing buffer, then inputs that are outputs too."""
+    bench.synchronize()
+    landed = [tensor_at(bench.arenas["landing"], place.model_dump()) for place in reply.tensors]
+    return landed + [tensor_at(bench.arenas["inputs"], bench.slots[slot][i]) for i in trial.mutated]
+
+
+def _form(bench: Bench, trial: Trial, reply: Reply) -> Finding | None:
+    try:
+        got = structure(reply.outputs)
+    except (KeyError, TypeError, RecursionError, ValueError):
+        return Finding(code="forged_reply", summary="the outputs are described in a form that our worker never sends")
+    wanted = structure(trial.outputs)
+    expected = trial.reference[: len(trial.reference) - len(trial.mutated)]
+    if got != wanted or len(reply.tensors) != len(expected):
+        summary = f"forward returns {got}, the reference returns {wanted}"
+        return Finding(code="wrong_structure", summary=summary[:500], observed={"got": got[:200], "wanted": wanted[:200]})
+    for i, (place, reference) in enumerate(zip(reply.tensors, expected, strict=True)):
+        dtype = str(reference.dtype).removeprefix("torch.")
+        facts = {"output": i, "got": str(place.shape), "wanted": str(list(reference.shape))}
+        if place.shape != list(reference.shape):
+            return Finding(code="wrong_shape", summary=f"output {i} has shape {place.shape}, the reference's has {list(reference.shape)}", observed={**facts})  # fmt: skip
+        if place.dtype != dtype:
+            return Finding(code="wrong_dtype", summary=f"output {i} is {place.dtype}, the reference's is {dtype}", observed={"output": i, "got": place.dtype, "wanted": dtype})  # fmt: skip
+        if place.device != bench.device:
+            return Finding(code="wrong_device", summary=f"output {i} is on {place.device}, the reference's on {bench.device}", observed={"output": i, "got": place.device, "wanted": bench.device})  # fmt: skip
+        try:
+            tensor_at(bench.arenas["landing"], place.model_dump())
+        except (ValueError, RuntimeError):
+            return Finding(code="forged_reply", summary="an output is said to lie outside of the landing buffer")
+    return None
+
+
+def _plain(trial: Trial, outputs: list[torch.Tensor], errors: list[Error], allclose: tuple[float, float]) -> Comparison:
+    """The plain rule: torch.allclose against the reference."""
+    atol, rtol = allclose
+    wrong = 0
+    for output, reference in zip(outputs, trial.reference, strict=True):
+        wrong += int((~torch.isclose(output, reference, atol=atol, rtol=rtol)).sum())
+    worst = max(range(len(errors)), key=lambda i: errors[i].rms, default=0)
+    result = TrialResult(
+        kind=trial.kind,
+        passed=wrong == 0,
+        wrong=wrong,
+        elements=sum(o.numel() for o in outputs),
+        error=_stats(errors[worst]),
+        reference_error=_stats(trial.errors[worst]),
+        worst=None if wrong == 0 else _worst(trial, outputs, worst),
+    )
+    findings = [] if wrong == 0 else diagnose(outputs[worst], trial.reference[worst].double(), atol, trial.tensors)
+    return Comparison(result, outputs, errors, findings)
+
+
+def _stats(error: Error) -> ErrorStats:
+    return ErrorStats(maximum=error.maximum, rms=error.rms, bias=error.bias, scale=error.scale)
+
+
+def _worst(trial: Trial, outputs: list[torch.Tensor], which: int) -> WorstElement:
+    index = worst_element(outputs[which], trial.oracle[which])
+    at = tuple(index)
+
+    def value(tensor: torch.Tensor) -> float | str:
+        number = float(tensor[at])
+        return number if number - number == 0 else str(number)
+
+    return WorstElement(
+        output=which,
+        index=index,
+        candidate=value(outputs[which]),
+        reference=value(trial.reference[which]),
+        oracle=value(trial.oracle[which]),
+    )

@@ -1,0 +1,284 @@
+"""Requests to the judge: facts of the problem, a candidate's check, a candidate's timing."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import torch
+
+from tools.device.environment import evidence
+from tools.device.floor import Floor, ProblemCost, floor, problem_cost
+from tools.device.info import device_info
+from tools.device.nvml import throttle_reasons
+from tools.device.rates import with_rates
+from tools.judge import statistics
+from tools.judge.baselines import Baselines
+from tools.judge.bench import Bench, last_level_cache_bytes, usable_threads
+from tools.judge.check import Check, Outcome, Rules
+from tools.judge.client import CandidateFailed, Worker
+from tools.judge.inputs import OWN
+from tools.judge.limits import classify, floor_limit
+from tools.judge.session import Program, Session
+from tools.judge.timing import METHOD, Rounds, Timer, clock_findings
+from tools.nursery import Nursery
+from tools.sandbox import Limits
+from tools.types import (
+    CorrectnessResult,
+    Evidence,
+    Finding,
+    PrecisionClass,
+    PrecisionReport,
+    ProblemFacts,
+    TimingResult,
+    Verdict,
+)
+from tools.worker.trees import flatten, unflatten
+
+ALLCLOSE = (1e-4, 1e-4)
+WORKER_SECONDS = 600.0
+
+
+class Court:
+    """Everything the judge's process holds. Raises ProblemError when the problem can't be judged on this device."""
+
+    def __init__(self, nursery: Nursery, args: dict[str, Any]) -> None:
+        self.nursery = nursery
+        self.device: Literal["cuda", "cpu"] = args["device"]
+        self.cache_dir = Path(args["cache_dir"])
+        self.compiler: str | None = args.get("compiler")
+        self.sampler: str | None = args.get("sampler")
+        self.helper: str | None = args.get("helper")
+        self.rules = Rules(
+            demanded=PrecisionClass(args["precision"]) if args.get("precision") else None,
+            allclose=ALLCLOSE if args["rule"] == "kernelbench" else None,
+            require_own_kernels=args.get("require_own_kernels"),
+        )
+        self.compile_baselines = bool(args["compile_baselines"])
+        self.source: str = args["source"]
+        self.bench = Bench(self.source, args["size"], self.device)
+        self._spares: dict[str, Worker] = {}
+        self.info = with_rates(device_info(self.device), self.cache_dir)
+        self.cost = self._cost()
+        self.bench.set_reduction(self.cost.reduction_length)
+        self.floor: Floor = floor(self.cost, self.info)
+        self._reference: Session | None = None
+        self._baselines: Baselines | None = None
+        if self.device == "cuda":
+            self._refill()
+
+    def describe(self) -> dict[str, Any]:
+        """What the evaluator needs before it can build: the constructor's arguments, where they are plain."""
+        spec, tensors = flatten(self.bench.problem.init_args)
+        return {"init_args": None if tensors else unflatten(spec, [])}
+
+    def do_facts(self) -> dict[str, Any]:
+        """`ProblemFacts`: shapes, costs, the floor, and what the reference and its compiled forms take here."""
+        trial, bench = self.bench.trial(OWN, 0), self.bench
+        baselines = self._timed_baselines()
+        best = min(baselines.values(), default=0.0)
+        facts = ProblemFacts(
+            device=self.info,
+            inputs=[_describe(t) for t in trial.tensors],
+            outputs=[_describe(t) for t in trial.reference],
+            parameters=[f"{name}: {_describe(v)}" for name, v in bench.model.state_dict().items()],
+            reference_precision=self._class(max(e.relative for e in trial.errors), trial.reference[0].dtype),
+            bytes_moved=self.cost.bytes_moved,
+            flops=self.cost.flops,
+            floor_us=self.floor.us,
+            floor_limited_by=self.floor.limited_by,
+            largest_speedup=best / self.floor.us if best and self.floor.us and not self.floor.cached else None,
+            baselines_us=baselines,
+            evidence=self._evidence(),
+        )
+        return facts.model_dump(mode="json")
+
+    def do_check(self, source: str, modules: list[dict[str, str]], kernels: list[str]) -> dict[str, Any]:
+        """`CorrectnessResult` of a candidate."""
+        began = time.monotonic()
+        session = self._session(Program(source, modules, kernels=frozenset(kernels)), guarded=True)
+        try:
+            outcome = Check(self.bench, session, self.rules).run()
+        finally:
+            session.worker.close()
+            self._refill()
+        return self._correctness(outcome, time.monotonic() - began).model_dump(mode="json")
+
+    def do_time(self, source: str, modules: list[dict[str, str]], kernels: list[str]) -> dict[str, Any]:
+        """`{"timing": TimingResult}`, or `{"correctness": CorrectnessResult}` when a timed call unmasks the candidate."""
+        began = time.monotonic()
+        session = self._session(Program(source, modules, kernels=frozenset(kernels)), guarded=False)
+        try:
+            session.load()
+            timer = Timer(self.bench, session, self._reference_session(), self.rules.demanded, self._throttle)
+            rounds = timer.run()
+            findings = clock_findings(rounds, self.device)
+            if findings:
+                raise CandidateFailed(Verdict.CHEATING, findings[0])
+            hot = (timer.hot("candidate"), timer.hot("reference"))
+            baselines = self._timed_baselines()
+            result = self._timing(rounds, hot, baselines, time.monotonic() - began)
+            return {"timing": result.model_dump(mode="json")}
+        except CandidateFailed as failed:
+            outcome = Outcome(verdict=failed.verdict, findings=[failed.finding])
+            return {"correctness": self._correctness(outcome, time.monotonic() - began).model_dump(mode="json")}
+        finally:
+            session.worker.close()
+            self._refill()
+
+    def do_fresh(self) -> dict[str, Any]:
+        """New secret seeds from here on."""
+        self.bench.refresh_seeds()
+        return {}
+
+    def close(self) -> None:
+        """Kill every worker and release the shared buffers."""
+        for worker in self._spares.values():
+            worker.close()
+        if self._reference is not None:
+            self._reference.worker.close()
+        self.bench.close()
+
+    def _cost(self) -> ProblemCost:
+        trial = self.bench.trial(OWN, 0)
+        inputs = unflatten(trial.spec, trial.tensors)
+        return problem_cost(self.bench.model, list(inputs))
+
+    def _session(self, program: Program, *, guarded: bool) -> Session:
+        kind = "guarded" if guarded and self.device == "cuda" else "plain"
+        worker = self._spares.pop(kind, None) or self._spawn(kind)
+        return Session(self.bench, worker, program)
+
+    def _spawn(self, kind: str) -> Worker:
+        trusted = kind == "trusted"
+        flush = 2 * (self.info.l2_bytes or 64 << 20) if self.device == "cuda" else 2 * last_level_cache_bytes()
+        args = {
+            "device": self.device,
+            "threads": usable_threads(),
+            "flush_bytes": flush,
+            "sampler": self.sampler,
+            "helper": self.helper,
+            "guarded": kind == "guarded",
+            "trusted": trusted,
+        }
+        limits = Limits(seconds=WORKER_SECONDS)
+        return Worker(
+            self.nursery, self.bench.arenas, args, limits, readable=[self.cache_dir], sandboxed=not trusted
+        )
+
+    def _refill(self) -> None:
+        """Have the next workers warm before they are needed: a CUDA context takes seconds."""
+        if self.device != "cuda":
+            return
+        for kind in ("guarded", "plain"):
+            if kind not in self._spares:
+                self._spares[kind] = self._spawn(kind)
+
+    def _reference_session(self) -> Session:
+        """The reference in a process of the same kind as a candidate's, kept for the run."""
+        if self._reference is None:
+            program = Program(self.source, [], class_name="Model", overrides=self.bench.problem.overrides)
+            self._reference = Session(self.bench, self._spawn("trusted"), program)
+            self._reference.load()
+        return self._reference
+
+    def _throttle(self) -> int:
+        """What holds the device's clocks back now; a pair over which it changes is dropped."""
+        if self.device == "cpu":
+            return 0
+        return throttle_reasons(str(torch.cuda.get_device_properties(torch.cuda.current_device()).uuid))
+
+    def _timed_baselines(self) -> dict[str, float]:
+        """Microseconds of each baseline, timed once per run in the reference's process."""
+        if self._baselines is None:
+            kinds = ["eager"] + (["compile", "compile_max_autotune"] if self.compile_baselines else [])
+            self._baselines = Baselines(self.bench, self._reference_session(), self.cache_dir, self.source, self.info, kinds)
+        return self._baselines.microseconds()
+
+    def _evidence(self) -> Evidence:
+        return evidence(self.device, sandbox=self.nursery.level, compiler=self.compiler)
+
+    def _class(self, relative: float, dtype: Any) -> PrecisionClass:
+        return classify(relative, self.bench.floor, dtype)
+
+    def _correctness(self, outcome: Outcome, seconds: float) -> CorrectnessResult:
+        assert outcome.verdict is not None
+        return CorrectnessResult(
+            verdict=outcome.verdict,
+            trials=outcome.trials,
+            precision=self._precision(outcome),
+            findings=outcome.findings,
+            weights=outcome.weights,
+            own_kernel_share=outcome.own_share,
+            seconds=seconds,
+            evidence=self._evidence(),
+        )
+
+    def _precision(self, outcome: Outcome) -> PrecisionReport | None:
+        """The accuracy over the problem's own inputs, worst trial."""
+        trial = self.bench.trial(OWN, 0)
+        floating = [i for i, t in enumerate(trial.reference) if t.is_floating_point()]
+        rows = [t for t in outcome.trials if t.kind == OWN and t.error is not None and t.reference_error is not None]
+        if not rows or not floating:
+            return None
+        worst = max(rows, key=lambda r: r.error.rms if r.error is not None else 0.0)
+        assert worst.error is not None and worst.reference_error is not None
+        which, scale = floating[0], worst.error.scale
+        limit = self.bench.limit(trial, which, self.rules.demanded)
+        dtype = trial.reference[which].dtype
+        relative = worst.error.rms / scale if scale else 0.0
+        reference = worst.reference_error.rms / scale if scale else 0.0
+        return PrecisionReport(
+            measured=self._class(relative, dtype),
+            reference=self._class(reference, dtype),
+            candidate_rms=worst.error.rms,
+            reference_rms=worst.reference_error.rms,
+            floor_rms=floor_limit(self.bench.floor, trial.errors[which], dtype).rms,
+            limit_rms=limit.rms,
+            candidate_max=worst.error.maximum,
+            limit_max=limit.maximum,
+            oracle=self.bench.oracle,
+        )
+
+    def _timing(self, rounds: Rounds, hot: tuple[float, float], baselines: dict[str, float], seconds: float) -> TimingResult:
+        mine, theirs, second = rounds.column("candidate"), rounds.column("reference"), rounds.column("second")
+        speedup = statistics.ratio(theirs, mine)
+        null = statistics.null_spread(theirs, second)
+        candidate = statistics.interval(mine)
+        best = min(baselines, key=lambda name: baselines[name]) if baselines else None
+        findings: list[Finding] = []
+        if not self.floor.cached and candidate.value < 0.8 * self.floor.us:
+            findings.append(Finding(code="faster_than_physics", severity="warning", summary=f"{candidate.value:.1f} us is less than the {self.floor.us:.1f} us that moving the problem's bytes takes here", observed={"us": candidate.value, "floor_us": self.floor.us}))  # fmt: skip
+        # The baselines were timed at another moment: carry them over by their ratio to eager.
+        eager = float(np.median(theirs))
+        best_us = baselines[best] / baselines["eager"] * eager if best else None
+        return TimingResult(
+            candidate_us=candidate,
+            reference_us=statistics.interval(theirs),
+            speedup=speedup,
+            claim=statistics.claim(speedup, null),
+            null_spread=null,
+            samples=len(mine),
+            dropped=rounds.dropped,
+            method=METHOD[self.device],
+            candidate_hot_us=hot[0],
+            reference_hot_us=hot[1],
+            host_overhead_us=float(np.median(rounds.column("candidate", "host_us"))) if self.device == "cuda" else None,
+            baselines_us=baselines,
+            best_baseline=best,
+            speedup_over_best=best_us / candidate.value if best_us else None,
+            floor_us=self.floor.us,
+            floor_limited_by=self.floor.limited_by,
+            fraction_of_floor=self.floor.us / candidate.value if candidate.value else None,
+            findings=findings,
+            seconds=seconds,
+            evidence=self._evidence(),
+        )
+
+
+def _describe(tensor: Any) -> str:
+    shape = ", ".join(str(n) for n in tensor.shape)
+    text = f"{str(tensor.dtype).removeprefix('torch.')}[{shape}]"
+    return text if tensor.is_contiguous() else f"{text} with strides {list(tensor.stride())}"

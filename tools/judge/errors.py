@@ -1,0 +1,100 @@
+"""Error of a set of outputs against the fp64 oracle, computed in slices so that a 17 GB oracle needs no second copy."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+
+SLICE = 1 << 25
+
+
+@dataclass(frozen=True)
+class Error:
+    """Of one output tensor, in its own units. `scale` is the oracle's RMS, `peak` its largest magnitude.
+
+    `unsound` counts elements that are not finite where the oracle is, or not the same infinity or NaN where it is not.
+    """
+
+    maximum: float
+    rms: float
+    bias: float
+    scale: float
+    peak: float
+    elements: int
+    unsound: int
+
+    @property
+    def relative(self) -> float:
+        return self.rms / self.scale if self.scale > 0 else (0.0 if self.rms == 0 else float("inf"))
+
+
+def measure(output: torch.Tensor, oracle: torch.Tensor) -> Error:
+    """Error of `output` (any dtype, same shape) against `oracle` (fp64; or any exact dtype, compared by value)."""
+    flat, truth = output.reshape(-1), oracle.reshape(-1)
+    count = flat.numel()
+    maximum = peak = 0.0
+    squares = total = scale = 0.0
+    unsound = finite = 0
+    for start in range(0, count, SLICE):
+        o = truth[start : start + SLICE].double()
+        c = flat[start : start + SLICE].double()
+        usable = torch.isfinite(o) & torch.isfinite(c)
+        same = torch.where(torch.isfinite(o), torch.isfinite(c), (o == c) | (torch.isnan(o) & torch.isnan(c)))
+        difference = torch.where(usable, c - o, 0.0)
+        o = torch.where(usable, o, 0.0)
+        row = torch.stack([
+            difference.abs().max(), o.abs().max(), difference.square().sum(), difference.sum(), o.square().sum(),
+            usable.sum().double(), (~same).sum().double(),
+        ]).tolist()  # fmt: skip
+        maximum, peak = max(maximum, row[0]), max(peak, row[1])
+        squares, total, scale = squares + row[2], total + row[3], scale + row[4]
+        finite, unsound = finite + int(row[5]), unsound + int(row[6])
+    n = max(finite, 1)
+    return Error(maximum, (squares / n) ** 0.5, total / n, (scale / n) ** 0.5, peak, count, unsound)
+
+
+def wrong_elements(output: torch.Tensor, oracle: torch.Tensor, limit: float) -> int:
+    """How many elements differ from the oracle by more than `limit`, or are unsound."""
+    flat, truth = output.reshape(-1), oracle.reshape(-1)
+    wrong = 0
+    for start in range(0, flat.numel(), SLICE):
+        wrong += int(wrong_mask(flat[start : start + SLICE], truth[start : start + SLICE], limit).sum())
+    return wrong
+
+
+def wrong_mask(output: torch.Tensor, oracle: torch.Tensor, limit: float) -> torch.Tensor:
+    """Elementwise: differs by more than `limit`, or is not finite where the oracle is (and the other way round)."""
+    c, o = output.double(), oracle.double()
+    both = torch.isfinite(o) & torch.isfinite(c)
+    same = (o == c) | (torch.isnan(o) & torch.isnan(c))
+    return torch.where(both, (c - o).abs() > limit, ~same)
+
+
+def worst_element(output: torch.Tensor, oracle: torch.Tensor) -> list[int]:
+    """Index of the element furthest from the oracle; unsound ones count as infinitely far."""
+    flat, truth = output.reshape(-1), oracle.reshape(-1)
+    best, where = -1.0, 0
+    for start in range(0, flat.numel(), SLICE):
+        c, o = flat[start : start + SLICE].double(), truth[start : start + SLICE].double()
+        same = (o == c) | (torch.isnan(o) & torch.isnan(c))
+        far = torch.where(same, 0.0, torch.nan_to_num((c - o).abs(), nan=float("inf")))
+        value, index = far.max(0)
+        if float(value) > best:
+            best, where = float(value), start + int(index)
+    index: list[int] = []
+    for size in reversed(output.shape):
+        index.append(where % size)
+        where //= size
+    return list(reversed(index))
+
+
+def identical(a: torch.Tensor, b: torch.Tensor) -> bool:
+    """Whether two tensors hold the same bits."""
+    if a.shape != b.shape or a.dtype != b.dtype:
+        return False
+    x, y = a.contiguous().reshape(-1).view(torch.uint8), b.contiguous().reshape(-1).view(torch.uint8)
+    return all(
+        torch.equal(x[start : start + 8 * SLICE], y[start : start + 8 * SLICE])
+        for start in range(0, x.numel(), 8 * SLICE)
+    )

@@ -1,0 +1,72 @@
+"""The inputs that a candidate is checked on: the problem's own distribution, and others that it must survive.
+
+Kinds besides `own` exist to unmask code that is right by luck or by looking: overflow without a maximum subtracted, a
+reduction that starts at zero, paths chosen by magnitude, work skipped for special values, remembered answers. A kind
+counts only where the reference itself is sound on it.
+"""
+
+from __future__ import annotations
+
+import torch
+
+OWN = "own"
+ELEMENT = "one_element"
+SPECIAL = ("scaled_up", "scaled_down", "shifted_down", "shifted_up", "negated", "sparse", "ties")
+SHIFT = 120.0
+"""exp(-120) underflows and exp(120) overflows in fp32."""
+
+
+def derive(kind: str, tensors: list[torch.Tensor], generator: torch.Generator) -> list[torch.Tensor]:
+    """Inputs of `kind` made from the problem's own ones. Integer and bool inputs (indices, masks) are left alone."""
+    return [_derive(kind, t, generator) if t.is_floating_point() else t for t in tensors]
+
+
+def _derive(kind: str, t: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    if kind == "scaled_up":
+        return t * 1e3
+    if kind == "scaled_down":
+        return t * 1e-3
+    if kind == "shifted_down":
+        return t - SHIFT
+    if kind == "shifted_up":
+        return t + SHIFT
+    if kind == "negated":
+        return -t
+    if kind == "sparse":
+        keep = torch.rand(t.shape, generator=generator, device=t.device) < 0.1
+        return torch.where(keep, t, torch.zeros((), dtype=t.dtype, device=t.device))
+    if kind == "ties":
+        return torch.round(t * 4) / 4
+    raise ValueError(kind)
+
+
+def change_one_element(tensors: list[torch.Tensor], generator: torch.Generator) -> tuple[list[torch.Tensor], str]:
+    """The same inputs with one element of one floating tensor changed plainly; also says which."""
+    floating = [i for i, t in enumerate(tensors) if t.is_floating_point() and t.numel()]
+    if not floating:
+        return list(tensors), ""
+    which = floating[_pick(len(floating), generator)]
+    changed = tensors[which].clone(memory_format=torch.preserve_format)
+    flat = _pick(changed.numel(), generator)
+    index = tuple(int(i) for i in torch.unravel_index(torch.tensor(flat), changed.shape))
+    step = max(1.0, float(changed.float().abs().mean()))
+    changed[index] = -changed[index] - 3.0 * step if float(changed[index]) >= 0 else -changed[index] + 3.0 * step
+    return [changed if i == which else t for i, t in enumerate(tensors)], f"input {which} at {list(index)}"
+
+
+def splice(target: torch.Tensor, donor: torch.Tensor, generator: torch.Generator) -> None:
+    """Overwrite a random run of `target` by values of `donor`, another draw of the same input, in place.
+
+    Keeps every timed call's values new at a thousandth of the cost of drawing them.
+    """
+    count = target.numel()
+    if count < 2 or not (target.is_contiguous() and donor.is_contiguous()):
+        target.copy_(donor)
+        return
+    length = max(1, min(4096, count // 8))
+    at, source = _pick(count - length + 1, generator), _pick(count - length + 1, generator)
+    target.view(-1)[at : at + length].copy_(donor.view(-1)[source : source + length])
+
+
+def _pick(count: int, generator: torch.Generator) -> int:
+    return int(torch.randint(count, (), generator=generator, device=generator.device))

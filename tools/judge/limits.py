@@ -1,0 +1,126 @@
+"""The precision rule: how far a candidate may be from the fp64 oracle, and what arithmetic its error looks like.
+
+A candidate must be no less accurate than the reference as it runs, or than honest fp32 arithmetic, whichever is looser:
+
+    rms  <= max(REFERENCE_RMS * rms(reference), FLOOR_RMS * rms(fp32 floor), accumulation allowance)
+    max  <= max(REFERENCE_MAX * max(reference), FLOOR_MAX * max(fp32 floor), 8 * accumulation allowance at the peak)
+
+The floor is the larger error of two honest fp32 evaluations of the reference. The allowance is what a sequential fp32
+sum of K terms costs (0.5 * u * sqrt(K), relative; K is the longest reduction of the problem): a kernel that adds in plain
+order is honest though a library adds in blocks. docs/judge.md has the calibration.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+
+from tools.judge.errors import Error
+from tools.types import PrecisionClass
+
+REFERENCE_RMS = 1.5
+"""Between a TF32 kernel that rounds (1.0 times the reference's error) and one that truncates (2.6 to 3.2 times)."""
+
+REFERENCE_MAX = 3.0
+FLOOR_RMS = 10.0
+FLOOR_MAX = 16.0
+ACCUMULATION = 0.5
+SPECIAL_RELATIVE = 1e-2
+"""On inputs the problem did not ask for (scaled, shifted, sparse) only gross errors count."""
+
+UNIT_ROUNDOFF = {torch.float16: 2.0**-11, torch.bfloat16: 2.0**-8, torch.float32: 2.0**-24, torch.float64: 2.0**-53}
+
+
+@dataclass(frozen=True)
+class Limit:
+    """The largest RMS and maximum error an output may have."""
+
+    rms: float
+    maximum: float
+
+    def admits(self, error: Error) -> bool:
+        return error.unsound == 0 and error.rms <= self.rms and error.maximum <= self.maximum
+
+
+@dataclass(frozen=True)
+class Floor:
+    """Errors relative to the oracle's RMS (for `rms`) and peak (for `maximum`) on the problem's own inputs."""
+
+    rms: float
+    maximum: float
+    classes: dict[PrecisionClass, tuple[float, float]]
+    """Relative RMS and maximum error when inputs and weights are rounded to that class and the rest is exact."""
+
+    reference_rms: float
+    reduction: int
+
+    @property
+    def reference_is_fp32(self) -> bool:
+        """Whether the reference, as it runs, is about as accurate as strict fp32."""
+        return self.rms > 0 and self.reference_rms <= 4 * self.rms
+
+
+def floor_limit(floor: Floor, error: Error, dtype: torch.dtype) -> Limit:
+    """What honest fp32 arithmetic may cost on an output of that scale (`error` is the reference's, for its scale)."""
+    u_out = UNIT_ROUNDOFF.get(dtype, 0.0)
+    u_sum = UNIT_ROUNDOFF[torch.float64] if dtype is torch.float64 else UNIT_ROUNDOFF[torch.float32]
+    sum_error = ACCUMULATION * u_sum * math.sqrt(max(floor.reduction, 1))
+    rms = max(FLOOR_RMS * floor.rms * error.scale, (u_out + sum_error) * error.scale)
+    largest = max(FLOOR_MAX * floor.maximum * error.peak, 8 * (u_out + sum_error) * error.peak)
+    return Limit(rms, largest)
+
+
+def own_limit(floor: Floor, reference: Error, dtype: torch.dtype, demanded: PrecisionClass | None) -> Limit:
+    """The limit on the problem's own distribution. `demanded` replaces the reference's precision by a named one."""
+    base = floor_limit(floor, reference, dtype)
+    rms, largest = REFERENCE_RMS * reference.rms, REFERENCE_MAX * reference.maximum
+    if demanded is PrecisionClass.FP32:
+        return base
+    if demanded is not None and demanded in floor.classes:
+        class_rms, class_max = floor.classes[demanded]
+        rms, largest = REFERENCE_RMS * class_rms * reference.scale, REFERENCE_MAX * class_max * reference.peak
+    return Limit(max(rms, base.rms), max(largest, base.maximum))
+
+
+def special_limit(own: Limit, reference: Error) -> Limit:
+    """The looser limit for inputs that are not the problem's own."""
+    rms = max(own.rms, SPECIAL_RELATIVE * reference.scale)
+    return Limit(rms, max(own.maximum, 5 * SPECIAL_RELATIVE * reference.peak))
+
+
+def classify(relative_rms: float, floor: Floor, dtype: torch.dtype) -> PrecisionClass:
+    """The class whose error the measured one resembles: the finest that explains it."""
+    if relative_rms == 0.0:
+        return PrecisionClass.EXACT
+    unit = Error(0, 0, 0, 1.0, 1.0, 1, 0)
+    fp32 = floor_limit(floor, unit, torch.float32).rms
+    if dtype is torch.float64 and relative_rms < 1e-3 * UNIT_ROUNDOFF[torch.float32]:
+        return PrecisionClass.FP64
+    if relative_rms <= fp32:
+        return PrecisionClass.FP32
+    for name in (PrecisionClass.TF32, PrecisionClass.FP16, PrecisionClass.BF16):
+        # A truncated operand costs up to 3.2 times a rounded one and is still that class.
+        if name in floor.classes and relative_rms <= 4.0 * floor.classes[name][0]:
+            return name
+    return PrecisionClass.WORSE
+
+
+def looks_reduced(error: Error, floor: Floor, wrong_share: float) -> bool:
+    """Whether an excessive error is of the kind that shorter operands cause: everywhere, bounded, and no worse than bf16."""
+    if error.unsound or wrong_share < 0.02 or PrecisionClass.BF16 not in floor.classes or error.scale == 0:
+        return False
+    rms, largest = floor.classes[PrecisionClass.BF16]
+    return error.rms <= 2.0 * rms * error.scale and error.maximum <= 4.0 * largest * error.peak
+
+
+def rounded(tensor: torch.Tensor, name: PrecisionClass) -> torch.Tensor:
+    """`tensor` with its values rounded to the mantissa of a class, in its own dtype (fp64 for the oracle)."""
+    if not tensor.is_floating_point():
+        return tensor
+    if name is PrecisionClass.TF32:
+        mantissa, exponent = torch.frexp(tensor)
+        return torch.ldexp(torch.round(mantissa * 2.0**11) / 2.0**11, exponent)
+    target = torch.bfloat16 if name is PrecisionClass.BF16 else torch.float16
+    return tensor.to(target).to(tensor.dtype)

@@ -1,0 +1,167 @@
+"""The problem as the judge holds it: the reference module, its inputs, and an fp64 oracle made from the same module.
+
+Global flags are the judge's own: each evaluation sets the precision it wants and restores what was there.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import linecache
+import sys
+import types
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from torch.overrides import TorchFunctionMode
+
+from problems import ProblemError
+from tools.worker.trees import TreeError, flatten, unflatten
+
+PROBLEM_FILE = "problem.py"
+_FLOATS = (torch.float16, torch.bfloat16, torch.float32)
+
+
+@contextlib.contextmanager
+def precision(*, tf32: bool | None) -> Iterator[None]:
+    """Run with TF32 allowed (True), forbidden (False) or as PyTorch's defaults have it (None)."""
+    backends = torch.backends
+    before = (backends.cuda.matmul.allow_tf32, backends.cudnn.allow_tf32)
+    if tf32 is not None:
+        backends.cuda.matmul.allow_tf32 = backends.cudnn.allow_tf32 = tf32
+    try:
+        yield
+    finally:
+        backends.cuda.matmul.allow_tf32, backends.cudnn.allow_tf32 = before
+
+
+class _InDouble(TorchFunctionMode):
+    """Turns every cast to a shorter floating type into a cast to fp64, so that a reference's own casts don't limit
+    the oracle."""
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        name = getattr(func, "__name__", "")
+        if name in ("float", "half", "bfloat16") and args and isinstance(args[0], torch.Tensor):
+            return args[0].double()
+        args = tuple(torch.float64 if isinstance(a, torch.dtype) and a in _FLOATS else a for a in args)
+        kwargs = {k: torch.float64 if k == "dtype" and v in _FLOATS else v for k, v in (kwargs or {}).items()}
+        result = func(*args, **kwargs)
+        # A tensor that the forward makes without naming a dtype would be fp32 and drag the rest down with it.
+        if isinstance(result, torch.Tensor) and result.dtype in _FLOATS:
+            return result.double()
+        return result
+
+
+class Reference:
+    """A problem's module and inputs on one device.
+
+    `init_args` and inputs come from the problem's own functions under a given seed, drawn on the device itself: a
+    KernelBench input of 4 GB takes 6 s on the CPU and 6 ms on the GPU.
+    """
+
+    def __init__(self, source: str, size: str, device: str) -> None:
+        self.device = device
+        self.module = _execute(source)
+        self.overrides: dict[str, Any] = {}
+        if size != "full":
+            self.overrides = dict(getattr(self.module, size.upper(), {}))
+            vars(self.module).update(self.overrides)
+        self.init_args: list[Any] = []
+        if hasattr(self.module, "get_init_inputs"):
+            self.init_args = _as_list(_call("get_init_inputs", self.module.get_init_inputs), "get_init_inputs")
+
+    def build(self, seed: int) -> torch.nn.Module:
+        """The module, constructed under `seed` on the CPU's generator and moved to the device, in train mode as made."""
+        torch.manual_seed(seed)
+        return _call("Model(...)", lambda: self.module.Model(*copy.deepcopy(self.init_args))).to(self.device)
+
+    def inputs(self, seed: int) -> tuple[dict[str, Any], list[torch.Tensor]]:
+        """Fresh inputs drawn under `seed`: their description and tensors on the device."""
+        torch.manual_seed(seed)
+        with torch.device(self.device):
+            values = _call("get_inputs", self.module.get_inputs)
+        try:
+            spec, tensors = flatten(_as_list(values, "get_inputs"))
+        except TreeError as error:
+            raise ProblemError(f"get_inputs() returns {error}, which can't be handed to a candidate") from error
+        if not tensors:
+            raise ProblemError("get_inputs() returns no tensor: return a list with the arguments of Model.forward")
+        return spec, [t.detach().to(self.device) for t in tensors]
+
+    def run(
+        self,
+        model: torch.nn.Module,
+        spec: dict[str, Any],
+        tensors: list[torch.Tensor],
+        *,
+        tf32: bool | None = None,
+        seed: int | None = None,
+    ) -> tuple[dict[str, Any], list[torch.Tensor]]:
+        """One forward without gradients: the outputs' description and tensors. `seed` reseeds before (dropout)."""
+        if seed is not None:
+            torch.manual_seed(seed)
+        with torch.no_grad(), precision(tf32=tf32):
+            output = model(*unflatten(spec, tensors))
+        try:
+            return flatten(output)
+        except TreeError as error:
+            raise ProblemError(f"Model.forward returns {error}, which can't be compared") from error
+
+
+def oracle_model(model: torch.nn.Module) -> torch.nn.Module:
+    """A copy of the module with every floating parameter and buffer in fp64."""
+    return copy.deepcopy(model).double()
+
+
+def run_oracle(
+    reference: Reference,
+    model: torch.nn.Module,
+    spec: dict[str, Any],
+    tensors: list[torch.Tensor],
+    seed: int | None,
+) -> list[torch.Tensor]:
+    """Outputs of the fp64 module on fp64 copies of the inputs. Raises what the module raises when it can't run so."""
+    doubled = [t.double() if t.is_floating_point() else t.clone() for t in tensors]
+    with _InDouble():
+        return reference.run(model, spec, doubled, tf32=False, seed=seed)[1]
+
+
+def _execute(source: str) -> types.ModuleType:
+    module = types.ModuleType("problem")
+    module.__file__ = PROBLEM_FILE
+    sys.modules["problem"] = module
+    linecache.cache[PROBLEM_FILE] = (len(source), None, source.splitlines(keepends=True), PROBLEM_FILE)
+    _call("the problem file", lambda: exec(compile(source, PROBLEM_FILE, "exec"), vars(module)))
+    for name in ("Model", "get_inputs"):
+        if not hasattr(module, name):
+            raise ProblemError(f"the problem file defines no {name}")
+    return module
+
+
+def _as_list(value: Any, name: str) -> list[Any]:
+    if isinstance(value, list | tuple):
+        return list(value)
+    if isinstance(value, torch.Tensor):
+        return [value]
+    raise ProblemError(f"{name}() returns a {type(value).__name__}: it must return a list")
+
+
+def _call(what: str, function: Any) -> Any:
+    """Run problem code; whatever it raises becomes a ProblemError that names the line."""
+    try:
+        return function()
+    except ProblemError:
+        raise
+    except torch.OutOfMemoryError as error:
+        raise ProblemError(f"{what} needs more memory than the device has: {str(error).splitlines()[0]}") from error
+    except (Exception, SystemExit) as error:
+        line = None
+        trace = error.__traceback__
+        while trace is not None:
+            if trace.tb_frame.f_code.co_filename == PROBLEM_FILE:
+                line = trace.tb_lineno
+            trace = trace.tb_next
+        where = f" (line {line} of the problem)" if line else ""
+        raise ProblemError(f"{what} raised {type(error).__name__}: {str(error)[:500]}{where}") from error
+

@@ -1,0 +1,140 @@
+"""One candidate loaded in one worker: the conversation that checking and timing share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from tools.judge import ownership
+from tools.judge.bench import Bench, Trial
+from tools.judge.client import CandidateFailed, Reply, Worker
+from tools.judge.errors import identical
+from tools.judge.weights import Mapping, entries, match
+from tools.types import Finding, Verdict
+from tools.worker.arena import tensor_at
+from tools.worker.trees import digest, flatten
+
+CALL_SECONDS = 10.0
+LOAD_SECONDS = 60.0
+PROFILE_SECONDS = 0.3
+
+
+@dataclass(frozen=True)
+class Program:
+    """What a worker is to load: a source with the libraries built for it, and the class to construct."""
+
+    source: str
+    modules: list[dict[str, str]]
+    class_name: str = "ModelNew"
+    overrides: dict[str, Any] | None = None
+    kernels: frozenset[str] = frozenset()
+    """Names of the `__global__` functions in its libraries, mangled and demangled."""
+
+
+class Session:
+    """A program in a worker. Every method raises CandidateFailed for what the other side does wrong."""
+
+    def __init__(self, bench: Bench, worker: Worker, program: Program) -> None:
+        self.bench = bench
+        self.worker = worker
+        self.program = program
+        self.mapping = Mapping([], "", complete=True)
+
+    def load(self) -> None:
+        """Import the program, construct its model under the bench's seed, and copy the reference's weights over."""
+        reply = self.worker.ask(
+            {
+                "op": "load",
+                "source": self.program.source,
+                "modules": self.program.modules,
+                "overrides": self.program.overrides or {},
+                **self._construction(self.bench.seed),
+            },
+            LOAD_SECONDS,
+        )
+        try:
+            state = [(str(n), str(d), tuple(int(x) for x in s)) for n, d, s in reply["state"]]
+        except (KeyError, TypeError, ValueError) as error:
+            raise _forged() from error
+        reference = entries(self.bench.model)
+        digests: tuple[dict[str, str], dict[str, str]] = ({}, {})
+        if {(n, d, s) for n, d, s in reference} - set(state):
+            theirs = self.worker.ask({"op": "digests"}, LOAD_SECONDS).get("digests")
+            if not isinstance(theirs, dict):
+                raise _forged()
+            ours = {n: digest(v) for n, v in self.bench.model.state_dict().items()}
+            digests = (ours, {n: str(theirs.get(n)) for n, _, _ in state})
+        self.mapping = match(reference, state, digests)
+        self._copy_weights()
+
+    def run(self, spec: dict[str, Any], tensors: list[torch.Tensor], slot: int, *, poison: int = 0, seed: int | None = None, keep: bool = False) -> Reply:  # fmt: skip
+        """One forward on inputs placed in `slot`, outputs landed over poison."""
+        places = self.bench.write_inputs(tensors, slot)
+        self.bench.poison_landing(poison or 0xFF)
+        self.bench.synchronize()
+        request = {"op": "run", "inputs": spec, "tensors": places, "landing": 0, "poison": poison, "seed": seed, "keep": keep}
+        return self.worker.run(request, CALL_SECONDS)
+
+    def time(self, spec: dict[str, Any], slot: int, *, cold: bool, seed: int | None = None) -> Reply:
+        """One timed forward on inputs that are in `slot` already."""
+        request = {"op": "time", "inputs": spec, "tensors": self.bench.slots[slot], "landing": 0, "seed": seed, "cold": cold}
+        return self.worker.run(request, CALL_SECONDS)
+
+    def land_kept(self) -> Reply:
+        """Land the outputs of the run that was kept once more."""
+        self.bench.poison_landing(0xFF)
+        self.bench.synchronize()
+        return self.worker.run({"op": "land_kept", "landing": 0}, CALL_SECONDS)
+
+    def changed_inputs(self, trial: Trial, slot: int) -> list[int]:
+        """Indices of inputs in the shared buffer that are no longer what the judge has put there."""
+        placed = [tensor_at(self.bench.arenas["inputs"], p) for p in self.bench.slots[slot]]
+        return [i for i, (a, b) in enumerate(zip(placed, trial.tensors, strict=True)) if not identical(a, b)]
+
+    def change_weights(self, model: torch.nn.Module, seed: int) -> None:
+        """Give the candidate another model's weights; where entries don't correspond, construct it anew under `seed`."""
+        if self.mapping.complete:
+            self.bench.write_weights(model)
+            self._copy_weights()
+        else:
+            self.worker.ask({"op": "construct", **self._construction(seed)}, LOAD_SECONDS)
+
+    def restore_weights(self) -> None:
+        """Back to the bench's own weights."""
+        self.bench.write_weights(self.bench.model)
+        self.change_weights(self.bench.model, self.bench.seed)
+
+    def profile(self, trial: Trial, seed: int | None) -> ownership.Profile:
+        """Whose code a forward's time goes to."""
+        places = self.bench.write_inputs(trial.tensors, 0)
+        self.bench.synchronize()
+        request = {"op": "profile", "inputs": trial.spec, "tensors": places, "seed": seed, "seconds": PROFILE_SECONDS}
+        reply = self.worker.ask(request, LOAD_SECONDS)
+        try:
+            return ownership.Profile.from_reply(reply, self.program)
+        except (KeyError, TypeError, ValueError) as error:
+            raise _forged() from error
+
+    def _construction(self, seed: int) -> dict[str, Any]:
+        init_spec, _ = flatten(self.bench.problem.init_args)
+        return {
+            "class": self.program.class_name,
+            "init_args": init_spec,
+            "init_tensors": self.bench.init_places,
+            "seed": seed,
+            "training": self.bench.training,
+        }
+
+    def _copy_weights(self) -> None:
+        self.bench.synchronize()
+        placed = [[theirs, self.bench.weight_places[ours]] for theirs, ours in self.mapping.pairs]
+        if placed:
+            self.worker.ask({"op": "weights", "entries": placed}, LOAD_SECONDS)
+
+
+def _forged() -> CandidateFailed:
+    return CandidateFailed(Verdict.CHEATING, Finding(code="forged_reply", summary="a reply of a form that our worker never sends"))
+
+

@@ -1,0 +1,214 @@
+"""Timing: candidate and reference in two processes of the same kind, one call each in turn in random order.
+
+Every round puts new values at another address, times the candidate once and the reference twice (the second gives the null
+spread), and compares the candidate's output with the reference's. A call is timed by the worker's device clock, cold
+caches, and the whole exchange by the judge's own clock: the two must tell the same story. Rounds go on until the 95%
+interval of the ratio lies within 1%, or the time is up.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+
+from tools.judge import statistics
+from tools.judge.bench import Bench
+from tools.judge.client import CandidateFailed, Reply
+from tools.judge.inputs import OWN, splice
+from tools.judge.session import Session
+from tools.types import Finding, PrecisionClass, Verdict
+from tools.worker.arena import tensor_at
+
+WIDTH = 0.01
+LEAST_ROUNDS = 20
+MOST_ROUNDS = 400
+SECONDS = {"cpu": 6.0, "cuda": 4.0}
+WARM_SECONDS = {"cpu": 0.3, "cuda": 0.4}
+POOL = {"cpu": 4, "cuda": 3}
+POOL_BYTES = {"cpu": 1 << 30, "cuda": 20 << 30}
+METHOD = {
+    "cpu": "paired calls in random order, caches flushed, two processes, monotonic clock",
+    "cuda": "paired calls in random order, L2 written then read, two processes, CUDA events",
+}
+
+
+@dataclass
+class Rounds:
+    """Samples in microseconds, one row a round: worker's clock, drained clock, host time and judge's clock."""
+
+    candidate: list[Reply] = field(default_factory=list)
+    reference: list[Reply] = field(default_factory=list)
+    second: list[Reply] = field(default_factory=list)
+    walls: dict[str, list[float]] = field(default_factory=lambda: {"candidate": [], "reference": []})
+    dropped: int = 0
+
+    def column(self, side: str, name: str = "us") -> statistics.Samples:
+        return np.array([getattr(reply, name) for reply in getattr(self, side)], dtype=np.float64)
+
+
+class Timer:
+    """Times one loaded candidate against one loaded reference on a bench."""
+
+    def __init__(
+        self,
+        bench: Bench,
+        candidate: Session,
+        reference: Session,
+        demanded: PrecisionClass | None,
+        throttle: Callable[[], int],
+    ) -> None:
+        self.bench = bench
+        self.sides = {"candidate": candidate, "reference": reference}
+        self.demanded = demanded
+        self._throttle = throttle
+        self._generator = torch.Generator(bench.device).manual_seed(bench.seed_of(1000) % (2**31))
+        self._random = random.Random(bench.seed_of(1001))
+        self._pool = self._draw_pool()
+
+    def run(self) -> Rounds:
+        """All rounds. Raises CandidateFailed when the candidate fails, or a timed output is wrong."""
+        rounds = Rounds()
+        stop = time.monotonic() + SECONDS[self.bench.device]
+        self._warm()
+        while len(rounds.candidate) < MOST_ROUNDS:
+            state = self._throttle()
+            self._round(rounds)
+            if self._throttle() != state and rounds.dropped < MOST_ROUNDS // 4:
+                self._drop_last(rounds)
+            done = len(rounds.candidate)
+            if done >= LEAST_ROUNDS and done % 5 == 0:
+                speedup = statistics.ratio(rounds.column("reference"), rounds.column("candidate"))
+                if statistics.narrow(speedup, WIDTH):
+                    break
+            if time.monotonic() > stop and done >= 8:
+                break
+        return rounds
+
+    def hot(self, side: str, calls: int = 10) -> float:
+        """Median of `calls` with whatever the caches hold, in microseconds."""
+        session = self.sides[side]
+        return float(np.median([session.time(self._spec, 0, cold=False, seed=self._seed()).us for _ in range(calls)]))
+
+    def _draw_pool(self) -> list[list[torch.Tensor]]:
+        first = self.bench.trial(OWN, 0)
+        self._spec = first.spec
+        size = sum(t.nbytes for t in first.tensors)
+        count = max(2, min(POOL[self.bench.device], POOL_BYTES[self.bench.device] // max(size, 1)))
+        return [self.bench.problem.inputs(self.bench.seed_of(1100 + i))[1] for i in range(count)]
+
+    def _seed(self) -> int | None:
+        return self._random.getrandbits(31) if self.bench.uses_rng else None
+
+    def _fresh_inputs(self, slot: int) -> None:
+        """Values never seen before, in `slot`: one draw of the pool with runs of another spliced in."""
+        chosen, donor = self._random.sample(range(len(self._pool)), 2)
+        for target, other in zip(self._pool[chosen], self._pool[donor], strict=True):
+            splice(target, other, self._generator)
+        self.bench.write_inputs(self._pool[chosen], slot)
+
+    def _warm(self) -> None:
+        stop = time.monotonic() + WARM_SECONDS[self.bench.device]
+        calls = 0
+        self._fresh_inputs(0)
+        self.bench.synchronize()
+        while calls < 3 or time.monotonic() < stop:
+            for session in self.sides.values():
+                session.time(self._spec, 0, cold=True, seed=self._seed())
+            calls += 1
+
+    def _round(self, rounds: Rounds) -> None:
+        slot = len(rounds.candidate) % 2
+        self._fresh_inputs(slot)
+        order = ["candidate", "reference", "second"]
+        self._random.shuffle(order)
+        seed = self._seed()
+        landed: dict[str, list[torch.Tensor]] = {}
+        replies: dict[str, Reply] = {}
+        for name in order:
+            side = "candidate" if name == "candidate" else "reference"
+            if name != "second":
+                self.bench.poison_landing(0xFF)
+            self.bench.synchronize()
+            began = time.perf_counter_ns()
+            reply = self.sides[side].time(self._spec, slot, cold=True, seed=seed)
+            wall = (time.perf_counter_ns() - began) / 1e3
+            replies[name] = reply
+            if name != "second":
+                rounds.walls[side].append(wall)
+                landed[side] = self._landed(reply, keep=name != order[-1])
+        self._verify(landed)
+        rounds.candidate.append(replies["candidate"])
+        rounds.reference.append(replies["reference"])
+        rounds.second.append(replies["second"])
+
+    def _landed(self, reply: Reply, *, keep: bool) -> list[torch.Tensor]:
+        self.bench.synchronize()
+        views = [tensor_at(self.bench.arenas["landing"], place.model_dump()) for place in reply.tensors]
+        return [v.clone() for v in views] if keep else views
+
+    def _verify(self, landed: dict[str, list[torch.Tensor]]) -> None:
+        """The candidate's timed output against the reference's on the same inputs."""
+        trial = self.bench.trial(OWN, 0)
+        pairs = list(zip(landed["candidate"], landed["reference"], strict=False))
+        good = len(landed["candidate"]) == len(landed["reference"])
+        for i, (mine, theirs) in enumerate(pairs):
+            if not good or mine.shape != theirs.shape or mine.dtype != theirs.dtype:
+                good = False
+                break
+            if not mine.is_floating_point():
+                allowed = 2 * int((trial.reference[i] != trial.oracle[i].to(mine.dtype)).sum()) + 2
+                good = good and int((mine != theirs).sum()) <= allowed
+                continue
+            limit, error = self.bench.limit(trial, i, self.demanded), trial.errors[i]
+            maximum, rms = _distance(mine, theirs)
+            good = good and rms <= 1.5 * (limit.rms + error.rms) and maximum <= 2 * (limit.maximum + error.maximum)
+        if not good:
+            finding = Finding(code="time_checked_output_wrong", summary="right when checked, wrong while it was timed")
+            raise CandidateFailed(Verdict.CHEATING, finding)
+
+    def _drop_last(self, rounds: Rounds) -> None:
+        for rows in (rounds.candidate, rounds.reference, rounds.second, *rounds.walls.values()):
+            rows.pop()
+        rounds.dropped += 1
+
+
+def _distance(a: torch.Tensor, b: torch.Tensor) -> tuple[float, float]:
+    """Largest and RMS difference, in slices; anything not finite on one side alone counts as infinitely far."""
+    x, y = a.reshape(-1), b.reshape(-1)
+    maximum = squares = 0.0
+    step = 1 << 26
+    for start in range(0, x.numel(), step):
+        p, q = x[start : start + step].float(), y[start : start + step].float()
+        d = torch.where((p == q) | (torch.isnan(p) & torch.isnan(q)), 0.0, p - q)
+        row = torch.stack([d.abs().max().double(), d.square().sum(dtype=torch.float64)]).tolist()
+        if any(v != v for v in row):
+            return float("inf"), float("inf")
+        maximum, squares = max(maximum, row[0]), squares + row[1]
+    return maximum, (squares / max(x.numel(), 1)) ** 0.5
+
+
+def clock_findings(rounds: Rounds, device: str) -> list[Finding]:
+    """Whether the worker's clock agrees with the judge's, and whether work went on behind the candidate's back.
+
+    Both sides go through the same exchange, so the difference of the judge's wall times should be the difference of the
+    worker's own times.
+    """
+    mine, theirs = np.median(rounds.column("candidate")), np.median(rounds.column("reference"))
+    walls = {side: float(np.median(values)) for side, values in rounds.walls.items()}
+    hidden = (walls["candidate"] - walls["reference"]) - float(mine - theirs)
+    tolerance = max(0.25 * float(min(mine, theirs)) + 0.05 * float(max(mine, theirs)), 400.0 if device == "cpu" else 150.0)
+    found: list[Finding] = []
+    facts: dict[str, Any] = {"worker_us": round(float(mine), 1), "hidden_us": round(hidden, 1)}
+    if hidden > tolerance:
+        found.append(Finding(code="clock_mismatch", summary=f"reports {mine:.0f} us, but the judge's clock saw {hidden:.0f} us more than that accounts for", observed=facts))  # fmt: skip
+    own = float(np.median(rounds.column("candidate", "drained_us") - rounds.column("candidate")))
+    usual = float(np.median(rounds.column("second", "drained_us") - rounds.column("second")))
+    if own - usual > max(20.0, 0.1 * float(mine)):
+        found.append(Finding(code="side_stream", summary=f"the device goes on working for {own - usual:.0f} us after the timed stream is done", observed=facts))  # fmt: skip
+    return found

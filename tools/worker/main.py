@@ -1,0 +1,214 @@
+"""The worker's loop: load one candidate, then run or time it on the inputs that the judge has placed in shared memory.
+
+What this process says is believed only as far as it can be checked: outputs are bytes that the judge compares, times are
+held against the judge's own clock, and everything else is a hint. It never holds expected outputs, tolerances or the
+seeds that inputs are drawn from.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import traceback
+import types
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from tools.channel import ChannelClosed, receive_json, send_json
+from tools.sandbox import lock_down
+from tools.worker import profile
+from tools.worker.arena import Arena, Layout, tensor_at
+from tools.worker.integrity import Integrity
+from tools.worker.loader import CANDIDATE_FILE, BuiltLibraries, LoadFailure, apply_overrides, construct, run_module
+from tools.worker.poison import Poison
+from tools.worker.stopwatch import Stopwatch
+from tools.worker.trees import TreeError, digest, flatten, unflatten
+
+Message = dict[str, Any]
+
+
+def main(sock: socket.socket, args: dict[str, Any], fds: list[int]) -> None:
+    """Entry point in a forked process. `fds` are the CPU arenas, in the order of `args["arenas"]`."""
+    torch.set_num_threads(int(args["threads"]))
+    torch.set_grad_enabled(False)
+    worker = Worker(args, fds)
+    if not args["trusted"]:
+        lock_down()
+    send_json(sock, {"ready": True})
+    while True:
+        try:
+            request = receive_json(sock, timeout=None)
+        except ChannelClosed:
+            return
+        send_json(sock, worker.answer(request))
+
+
+class Worker:
+    """One candidate's process: its buffers, its module and what it last returned."""
+
+    def __init__(self, args: dict[str, Any], fds: list[int]) -> None:
+        self.device: str = args["device"]
+        self.threads = int(args["threads"])
+        self.sampler: str | None = args.get("sampler")
+        waiting = list(fds)
+        self.arenas = {
+            name: Arena.open(args["device"], export, waiting.pop(0) if args["device"] == "cpu" else None)
+            for name, export in args["arenas"].items()
+        }
+        self.guard = Poison(args["device"], args.get("helper") if args["guarded"] else None)
+        self.stopwatch = Stopwatch(self.device, int(args["flush_bytes"]))
+        self.libraries = BuiltLibraries([])
+        self.integrity: Integrity | None = None
+        self.module: types.ModuleType | None = None
+        self.model: torch.nn.Module | None = None
+        self.call: Any = None
+        self.tf32 = False
+        self.kept: list[torch.Tensor] = []
+
+    def answer(self, request: Message) -> Message:
+        """Carry out one request; whatever the candidate raises becomes part of the reply."""
+        handler = getattr(self, "do_" + str(request["op"]))
+        try:
+            return handler(request)
+        except (KeyboardInterrupt, SystemExit, GeneratorExit) as leaving:
+            return {"error": {"kind": "exited", "type": type(leaving).__name__, "message": str(leaving)[:500]}}
+        except BaseException as error:
+            return {"error": describe(error)}
+
+    def do_load(self, request: Message) -> Message:
+        """Import the candidate and construct its model. Replies with its state: name, dtype and shape of each entry."""
+        self.libraries = BuiltLibraries(request["modules"])
+        self.libraries.install()
+        self.integrity = Integrity()
+        self.module = run_module(request["source"], self.libraries)
+        apply_overrides(self.module, request.get("overrides", {}))
+        return self.do_construct(request)
+
+    def do_construct(self, request: Message) -> Message:
+        """Construct the model anew under another seed."""
+        assert self.module is not None
+        tensors = [tensor_at(self.arenas["weights"], place).clone() for place in request["init_tensors"]]
+        init_args = unflatten(request["init_args"], tensors)
+        self.model = construct(self.module, request["class"], init_args, int(request["seed"]), self.device)
+        self.model.train(bool(request["training"]))
+        self.call = self.model
+        state = self.model.state_dict()
+        entries = [[name, str(v.dtype).removeprefix("torch."), list(v.shape)] for name, v in state.items()]
+        return {"state": entries[:10000]}
+
+    def do_weights(self, request: Message) -> Message:
+        """Copy values from the weights buffer over entries of the model's state, in place."""
+        assert self.model is not None
+        state = self.model.state_dict(keep_vars=True)
+        for name, place in request["entries"]:
+            state[name].data.copy_(tensor_at(self.arenas["weights"], place))
+        return {"copied": len(request["entries"])}
+
+    def do_digests(self, _request: Message) -> Message:
+        """Hashes of the values of the model's state, to match entries whose names differ."""
+        assert self.model is not None
+        return {"digests": {name: digest(value) for name, value in self.model.state_dict().items()}}
+
+    def do_run(self, request: Message) -> Message:
+        """One forward. Its outputs are copied out at once, on the current stream, with no synchronisation before."""
+        inputs = self._inputs(request)
+        seed_before = torch.initial_seed()
+        if request.get("seed") is not None:
+            torch.manual_seed(int(request["seed"]))
+            seed_before = torch.initial_seed()
+        poison = int(request.get("poison", 0))
+        with self.guard.armed(poison):
+            output = self._forward(inputs)
+            reply = self._land(output, int(request["landing"]))
+            self.stopwatch.synchronize()
+            reply["damage"] = self.guard.damage()
+        if request.get("keep"):
+            self.kept = flatten(output)[1]
+        reply["reseeded"] = torch.initial_seed() != seed_before
+        assert self.integrity is not None
+        reply["changes"], reply["flags"] = self.integrity.changes(), self.integrity.flags()
+        return reply
+
+    def do_land_kept(self, request: Message) -> Message:
+        """Copy out once more the outputs of the last run that asked to be kept."""
+        kept, self.kept = self.kept, []
+        return self._land(tuple(kept), int(request["landing"]))
+
+    def do_time(self, request: Message) -> Message:
+        """One timed forward, outputs copied out after the window. Replies in microseconds."""
+        inputs = self._inputs(request)
+        if request.get("seed") is not None:
+            torch.manual_seed(int(request["seed"]))
+        output, times = self.stopwatch.time(lambda: self._forward(inputs), cold=bool(request["cold"]))
+        reply = self._land(output, int(request["landing"]))
+        self.stopwatch.synchronize()
+        return {**reply, **times}
+
+    def do_variant(self, request: Message) -> Message:
+        """Another form of a trusted model, as a baseline: eager or compiled, with or without TF32."""
+        assert self.model is not None
+        kind = str(request["kind"])
+        allowed = kind.endswith("_tf32")
+        if allowed != self.tf32:
+            torch.backends.cuda.matmul.allow_tf32 = allowed
+            self.tf32 = allowed
+        mode = kind.removesuffix("_tf32")
+        torch._dynamo.reset()
+        modes = {"compile": "default", "compile_max_autotune": "max-autotune"}
+        self.call = self.model if mode == "eager" else torch.compile(self.model, mode=modes[mode])
+        return {}
+
+    def do_profile(self, request: Message) -> Message:
+        """Which code the time of a forward goes to."""
+        inputs = self._inputs(request)
+
+        def forward() -> object:
+            return self._forward(inputs)
+
+        forward()
+        reply: Message = {"built_calls": profile.calls_into(forward, self.libraries.loaded)}
+        if self.device == "cuda":
+            reply["kernels"] = profile.cuda_kernels(forward)
+        elif self.sampler is not None:
+            reply["samples"] = profile.cpu_shares(
+                forward, Path(self.sampler), self.libraries.paths, float(request["seconds"])
+            )
+        return reply
+
+    def _forward(self, inputs: list[Any]) -> object:
+        return self.call(*inputs)
+
+    def _inputs(self, request: Message) -> list[Any]:
+        tensors = [tensor_at(self.arenas["inputs"], place) for place in request["tensors"]]
+        return unflatten(request["inputs"], tensors)
+
+    def _land(self, output: object, start: int) -> Message:
+        """Copy outputs into the landing buffer from `start` on and describe them."""
+        spec, tensors = flatten(output)
+        layout, places = Layout(start), []
+        for tensor in tensors:
+            plain = type(tensor) in (torch.Tensor, torch.nn.Parameter)
+            place = layout.place(tensor.detach() if tensor.is_contiguous() else torch.empty_like(tensor, device="meta"))
+            device, address = tensor.device.type, tensor.data_ptr()
+            if layout.end > self.arenas["landing"].size:
+                raise LoadFailure(f"the outputs need {layout.end - start} bytes, more than the reference's have")
+            tensor_at(self.arenas["landing"], place).copy_(tensor)
+            inside = any(a.address <= address < a.address + a.size for a in self.arenas.values()) and tensor.numel() > 0
+            places.append({**place, "device": device, "plain": plain, "aliases_input": inside, "address": address})
+        return {"outputs": spec, "tensors": places}
+
+
+def describe(error: BaseException) -> Message:
+    """An exception as data: its type, its message, and where in the candidate's own source it came from."""
+    frames = [f for f in traceback.extract_tb(error.__traceback__) if f.filename == CANDIDATE_FILE]
+    line = frames[-1].lineno if frames else None
+    if isinstance(error, SyntaxError) and error.filename == CANDIDATE_FILE:
+        line = error.lineno
+    text = ""
+    with contextlib.suppress(Exception):
+        text = str(error)[:2000]
+    kind = "load" if isinstance(error, LoadFailure) else "tree" if isinstance(error, TreeError) else "python"
+    source_line = frames[-1].line if frames else None
+    return {"kind": kind, "type": type(error).__name__, "message": text, "line": line, "source_line": source_line}

@@ -1,0 +1,112 @@
+"""Whose code the time goes to: the candidate's own binary, or a library it calls.
+
+On the CPU by sampling program counters, on CUDA by the names of the kernels that ran (CUPTI, through torch.profiler).
+"""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+import time
+import types
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+_LIBRARIES = ("libtorch", "libmkl", "libdnnl", "libopenblas", "libblas", "liblapack", "libcublas", "libcudnn", "libXNN")
+_OWN_HELPERS = ("libm.so", "libm-", "libmvec")
+
+
+def calls_into(forward: Callable[[], object], modules: list[types.ModuleType]) -> int:
+    """How often one `forward()` calls a function that one of `modules` exports.
+
+    Works for functions and for methods of exported classes, as the interpreter itself reports each call into C.
+    """
+    exported = {id(value) for module in modules for value in vars(module).values() if callable(value)}
+    names = {module.__name__ for module in modules}
+    count = 0
+
+    def on_call(_frame: types.FrameType, event: str, function: object) -> None:
+        nonlocal count
+        if event == "c_call" and (id(function) in exported or _owner(function) in names):
+            count += 1
+
+    sys.setprofile(on_call)
+    try:
+        forward()
+    finally:
+        sys.setprofile(None)
+    return count
+
+
+def _owner(function: object) -> str | None:
+    owner = getattr(function, "__self__", None)
+    if isinstance(owner, types.ModuleType):
+        return owner.__name__
+    name = getattr(function, "__module__", None) or getattr(type(owner), "__module__", None)
+    return name if isinstance(name, str) else None
+
+
+def cpu_shares(forward: Callable[[], object], sampler: Path, own: list[str], seconds: float) -> dict[str, int]:
+    """Samples in the candidate's `own` shared objects, in tensor libraries, and elsewhere, over about `seconds`.
+
+    The maths library counts as own: it is the candidate's loops that call it. The interpreter, the C library and
+    OpenMP's waiting count as `other` and say nothing.
+    """
+    library = ctypes.CDLL(str(sampler))
+    buffer = (ctypes.c_ulong * 65536)()
+    if library.sampler_start(ctypes.c_long(1000)) != 0:
+        return {"own": 0, "library": 0, "other": 0, "calls": 0}
+    calls = 0
+    try:
+        stop = time.monotonic() + seconds
+        while time.monotonic() < stop or calls == 0:
+            forward()
+            calls += 1
+    finally:
+        count = int(library.sampler_stop(buffer, ctypes.c_uint(65536)))
+    ranges = _mapped_ranges()
+    counts = {"own": 0, "library": 0, "other": 0, "calls": calls}
+    for pc in buffer[:count]:
+        counts[_kind(_file_of(int(pc), ranges), own)] += 1
+    return counts
+
+
+def _kind(path: str, own: list[str]) -> str:
+    name = Path(path).name
+    if path in own or name.startswith(_OWN_HELPERS):
+        return "own"
+    return "library" if name.startswith(_LIBRARIES) else "other"
+
+
+def _mapped_ranges() -> list[tuple[int, int, str]]:
+    ranges: list[tuple[int, int, str]] = []
+    for line in Path("/proc/self/maps").read_text().splitlines():
+        fields = line.split(None, 5)
+        if len(fields) == 6 and "x" in fields[1]:
+            start, end = (int(x, 16) for x in fields[0].split("-"))
+            ranges.append((start, end, fields[5]))
+    return ranges
+
+
+def _file_of(pc: int, ranges: list[tuple[int, int, str]]) -> str:
+    return next((path for start, end, path in ranges if start <= pc < end), "")
+
+
+def cuda_kernels(forward: Callable[[], object], repeats: int = 3) -> list[dict[str, Any]]:
+    """Kernels that `repeats` calls of `forward()` run on the device: name, calls and total microseconds of each."""
+    import torch
+    from torch.profiler import ProfilerActivity, profile
+
+    with profile(activities=[ProfilerActivity.CUDA]) as recorded:
+        for _ in range(repeats):
+            forward()
+        torch.cuda.synchronize()
+    kernels: dict[str, dict[str, Any]] = {}
+    for event in recorded.events() or []:
+        if event.device_type is not torch.autograd.DeviceType.CUDA:
+            continue
+        row = kernels.setdefault(event.name, {"name": event.name[:400], "calls": 0, "us": 0.0})
+        row["calls"] += 1
+        row["us"] += float(event.time_range.elapsed_us())
+    return sorted(kernels.values(), key=lambda row: -row["us"])[:64]

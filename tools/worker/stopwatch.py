@@ -1,0 +1,75 @@
+"""Timing one call. The functions used are bound before the candidate runs, so patching their names changes nothing.
+
+CPU: the caches are overwritten, then read; the call is timed by the monotonic clock. CUDA: persisting L2 lines are reset,
+L2 is overwritten and then read (a write alone leaves dirty lines whose write-back would be billed to the call), the start
+event, the call, the end event, and then a device-wide synchronise followed by a third event, which sees work that the call
+has put on other streams.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from time import perf_counter_ns
+
+import torch
+
+
+class Stopwatch:
+    """Times calls on one device. `flush_bytes` should be at least twice the last-level cache."""
+
+    def __init__(self, device: str, flush_bytes: int) -> None:
+        self.device = device
+        self._now = perf_counter_ns
+        self._flush = torch.ones(max(flush_bytes // 4, 1), dtype=torch.float32, device=device)
+        self._sink = torch.zeros((), dtype=torch.float32, device=device)
+        self._fill, self._sum = torch.Tensor.fill_, torch.sum
+        if device == "cuda":
+            from tools.worker import cuda_memory
+
+            base = torch._C._CudaEventBase
+            self._start, self._end, self._drained = (base(enable_timing=True) for _ in range(3))
+            self._record, self._elapsed, self._wait = base.record, base.elapsed_time, base.synchronize
+            self._device_sync = torch._C._cuda_synchronize
+            self._stream = torch.cuda.current_stream
+            self._reset_persisting = cuda_memory.reset_persisting_l2
+
+    def synchronize(self) -> None:
+        """Wait for the whole device."""
+        if self.device == "cuda":
+            self._device_sync()
+
+    def flush(self) -> None:
+        """Push everything out of the caches and leave no dirty lines behind."""
+        self._fill(self._flush, 1.0)
+        self._sink = self._sum(self._flush)
+
+    def time(self, call: Callable[[], object], *, cold: bool) -> tuple[object, dict[str, float]]:
+        """Run `call` once. Times in microseconds: `us` by the device's clock, `host_us` until the call returned,
+        `drained_us` until the whole device was idle."""
+        return self._time_cuda(call, cold) if self.device == "cuda" else self._time_cpu(call, cold)
+
+    def _time_cpu(self, call: Callable[[], object], cold: bool) -> tuple[object, dict[str, float]]:
+        if cold:
+            self.flush()
+        start = self._now()
+        output = call()
+        elapsed = (self._now() - start) / 1e3
+        return output, {"us": elapsed, "host_us": elapsed, "drained_us": elapsed}
+
+    def _time_cuda(self, call: Callable[[], object], cold: bool) -> tuple[object, dict[str, float]]:
+        stream = self._stream()
+        self._device_sync()
+        if cold:
+            self._reset_persisting()
+            self.flush()
+        self._record(self._start, stream)
+        began = self._now()
+        output = call()
+        host = (self._now() - began) / 1e3
+        self._record(self._end, stream)
+        self._device_sync()
+        self._record(self._drained, stream)
+        self._wait(self._drained)
+        us = self._elapsed(self._start, self._end) * 1e3
+        drained = self._elapsed(self._start, self._drained) * 1e3
+        return output, {"us": us, "host_us": host, "drained_us": drained}
