@@ -29,7 +29,8 @@ def main(fd: int) -> None:
     argv, out, err = request["argv"], request["stdout"], request["stderr"]
 
     def run_program(line: int) -> NoReturn:
-        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        for number in (signal.SIGINT, signal.SIGPIPE, signal.SIGXFSZ):
+            signal.signal(number, signal.SIG_DFL)
         os.dup2(out, 1)
         os.dup2(err, 2)
         os.closerange(3, line)

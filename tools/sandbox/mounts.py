@@ -1,4 +1,4 @@
-"""The file system as a sandboxed child sees it: read-only, a /tmp, /dev/shm, /proc and /dev of its own, secrets covered.
+"""The file system as a sandboxed child sees it: read-only, secrets covered, its own /tmp, /dev/shm, /proc and /dev.
 
 Runs as the first process of a new mount namespace, with the capabilities that its user namespace gives.
 """

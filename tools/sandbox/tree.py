@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from tools.sandbox.policy import Policy
 
+_FILES_EVERY = 4
 _DISK_EVERY = 10
 _DISK_ENTRIES = 20_000
 
@@ -22,15 +23,20 @@ class Use:
 
 
 class Tree:
-    """The processes below one warden. With namespaces they are read through the namespace's own /proc."""
+    """The processes below one warden. With namespaces they are read through the namespace's own /proc.
 
-    def __init__(self, policy: Policy) -> None:
+    `given` are descriptors that the child gets: shared memory behind them is its owner's and is not counted.
+    """
+
+    def __init__(self, policy: Policy, given: set[int]) -> None:
         self.policy = policy
-        self.inherited = _anonymous_bytes("/proc/self/status", None)
+        own = _read("/proc/self/status", None)
+        self.inherited, self.resident, self.size = (_field(own, n) for n in (b"RssAnon", b"VmRSS", b"VmSize"))
+        self.given = {(s.st_dev, s.st_ino): s.st_size for s in map(os.fstat, given)}
         self.proc: int | None = None
         self.private: list[int] = []
         self.looks = 0
-        self.disk = 0
+        self.disk = self.unmapped = 0
         self.disk_before = self._written()
 
     def see_through(self, fds: list[int]) -> None:
@@ -39,30 +45,34 @@ class Tree:
 
     def own_share(self, peak: int) -> int:
         """A process's peak resident size without what it got by being forked from us. A bound, not a measurement."""
-        return 0 if self.policy.isolation == "none" else max(0, peak - _resident_bytes())
+        return 0 if self.policy.isolation == "none" else max(0, peak - self.resident)
 
-    def measure(self, direct: int) -> Use:
-        """One look at everything. `direct` is the warden's own child."""
+    def measure(self) -> Use:
+        """One look at everything; at the dearer things only now and then."""
         private = shared = count = 0
-        for pid in self._pids(direct):
-            status = _read(f"{pid}/status", self.proc) if self.proc is not None else _read(f"/proc/{pid}/status", None)
-            if b"\nState:\tZ" in status or not status:
+        pids = self._pids()
+        for pid in pids:
+            status = _read(*self._place(pid, "status"))
+            if not status or b"\nState:\tZ" in status:
                 continue
             count += 1
             anonymous = _field(status, b"RssAnon")
-            # Pages shared with us since the fork are in each child's figure and cost nothing.
-            private += max(0, anonymous - self.inherited) if self._is_fork(status) else anonymous
+            # A fork that runs what we run maps at least as much, and pages that it shares with us cost nothing.
+            private += max(0, anonymous - self.inherited) if _field(status, b"VmSize") >= self.size else anonymous
             shared += _field(status, b"RssShmem")
-        held = sum(_used(fd) for fd in self.private)
+        if self.looks % _FILES_EVERY == 0:
+            self.unmapped = self._in_memory_files(pids)
         if self.looks % _DISK_EVERY == 0:
             self.disk = max(0, self._written() - self.disk_before)
         self.looks += 1
+        shared = max(0, shared - sum(self.given.values()))
+        held = sum(_used(fd) for fd in self.private) + self.unmapped
         return Use(private + max(shared, held), count, self.disk)
 
     def descendants(self, root: int) -> list[int]:
         """All processes below `root`, in the pid namespace of this process."""
         parents: dict[int, list[int]] = {}
-        for pid in _processes("/proc"):
+        for pid in _numbered("/proc"):
             parents.setdefault(_parent(_read(f"/proc/{pid}/stat", None)), []).append(pid)
         found, waiting = list[int](), [root]
         while waiting:
@@ -71,16 +81,31 @@ class Tree:
             waiting += children
         return found
 
-    def _pids(self, direct: int) -> list[int]:
+    def _pids(self) -> list[int]:
         if self.policy.isolation != "namespaces":
             return self.descendants(os.getpid())
-        if self.proc is None:
-            return []
-        return [pid for pid in _processes(self.proc) if pid != 1]
+        return [] if self.proc is None else [pid for pid in _numbered(self.proc) if pid != 1]
 
-    def _is_fork(self, status: bytes) -> bool:
-        """Whether a process still runs the image it was forked with: it maps at least as much as it inherited."""
-        return _field(status, b"VmSize") >= _own_size()
+    def _place(self, pid: int, name: str) -> tuple[str, int | None]:
+        """A file of a process in the /proc that its pid is from."""
+        return (f"/proc/{pid}/{name}", None) if self.proc is None else (f"{pid}/{name}", self.proc)
+
+    def _in_memory_files(self, pids: list[int]) -> int:
+        """Bytes in memfds that are open: they need not be mapped to take memory."""
+        found: dict[tuple[int, int], int] = {}
+        for pid in pids:
+            path, folder = self._place(pid, "fd")
+            with contextlib.suppress(OSError):
+                table = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=folder)
+                try:
+                    for fd in _numbered(table):
+                        with contextlib.suppress(OSError):
+                            if os.readlink(str(fd), dir_fd=table).startswith("/memfd:"):
+                                status = os.stat(str(fd), dir_fd=table)
+                                found[status.st_dev, status.st_ino] = status.st_blocks * 512
+                finally:
+                    os.close(table)
+        return sum(size for key, size in found.items() if key not in self.given)
 
     def _written(self) -> int:
         """Bytes allocated to files in the writable folders."""
@@ -96,9 +121,9 @@ class Tree:
         return total
 
 
-def _processes(proc: str | int) -> list[int]:
+def _numbered(folder: str | int) -> list[int]:
     try:
-        with os.scandir(proc) as entries:
+        with os.scandir(folder) as entries:
             return [int(entry.name) for entry in entries if entry.name.isdigit()]
     except OSError:
         return []
@@ -125,18 +150,6 @@ def _field(status: bytes, name: bytes) -> int:
 def _parent(stat: bytes) -> int:
     # The command name before it may hold spaces and brackets: the fields begin after the last bracket.
     return int(stat[stat.rindex(b")") + 2 :].split()[1]) if stat else -1
-
-
-def _anonymous_bytes(path: str, folder: int | None) -> int:
-    return _field(_read(path, folder), b"RssAnon")
-
-
-def _resident_bytes() -> int:
-    return _field(_read("/proc/self/status", None), b"VmRSS")
-
-
-def _own_size() -> int:
-    return _field(_read("/proc/self/status", None), b"VmSize")
 
 
 def _used(fd: int) -> int:

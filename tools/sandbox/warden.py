@@ -22,11 +22,11 @@ from typing import NoReturn
 from tools.sandbox import linux
 from tools.sandbox.isolation import SetupFailure, become_init, hold_back
 from tools.sandbox.notify import Supervisor
+from tools.sandbox.output import Output
 from tools.sandbox.policy import Outcome, Policy
 from tools.sandbox.tree import Tree
 
 _POLL_SECONDS = 0.05
-_OUTPUT_HALF = 16 << 10
 _STATUS = struct.Struct("=iq")
 _LENGTH = struct.Struct("!I")
 KILL = b"K"
@@ -60,7 +60,7 @@ class _Warden:
         self.run_child = run_child
         self.keep = keep
         self.outcome = Outcome()
-        self.output = _Output()
+        self.output = Output()
         self.supervisor: Supervisor | None = None
         self.started = time.monotonic()
 
@@ -90,7 +90,7 @@ class _Warden:
         out_read, out_write = os.pipe2(os.O_NONBLOCK)
         os.set_blocking(out_write, True)
         self.status_fd, self.out_fd = status_read, out_read
-        self.tree = Tree(self.policy)
+        self.tree = Tree(self.policy, self.keep)
         self.user = os.geteuid(), os.getegid()
         spaces = self.policy.isolation == "namespaces"
         try:
@@ -116,6 +116,8 @@ class _Warden:
                 become_init(self.policy, self.user, line, lambda pid: _report(pid, status))
             else:
                 linux.die_with_parent(signal.SIGKILL)
+                # Our own stay closed to other processes of the user; into a candidate its warden must see.
+                linux.set_dumpable(self.policy.isolation != "none")
                 hold_back(self.policy)
             os.close(status)
             os.setsid()
@@ -189,7 +191,7 @@ class _Warden:
         policy, outcome = self.policy, self.outcome
         if policy.isolation == "none":
             return False
-        use = self.tree.measure(self.direct)
+        use = self.tree.measure()
         outcome.peak_memory = max(outcome.peak_memory, use.memory)
         outcome.processes_seen = max(outcome.processes_seen, use.processes)
         if policy.seconds is not None and now - self.started > policy.seconds:
@@ -265,39 +267,6 @@ class _Warden:
         body = json.dumps(value).encode()
         with contextlib.suppress(OSError):
             self.control.sendall(_LENGTH.pack(len(body)) + body)
-
-
-class _Output:
-    """The head and the tail of what a child printed; the middle of a flood is dropped as it comes."""
-
-    def __init__(self) -> None:
-        self.head = bytearray()
-        self.tail = bytearray()
-        self.dropped = 0
-
-    def drain(self, fd: int) -> bool:
-        """Take what is there, at most a few pipes' worth. False at the end of the stream."""
-        for _ in range(16):
-            try:
-                data = os.read(fd, 1 << 16)
-            except BlockingIOError:
-                return True
-            except OSError:
-                return False
-            if not data:
-                return False
-            room = _OUTPUT_HALF - len(self.head)
-            self.head += data[:room]
-            self.tail += data[max(room, 0) :]
-            excess = len(self.tail) - _OUTPUT_HALF
-            if excess > 0:
-                self.dropped += excess
-                del self.tail[:excess]
-        return True
-
-    def text(self) -> str:
-        middle = f"\n[{self.dropped} bytes left out]\n".encode() if self.dropped else b""
-        return (bytes(self.head) + middle + bytes(self.tail)).decode(errors="replace")
 
 
 def _report(pid: int, status_fd: int) -> NoReturn:
