@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import site
+import sys
 from pathlib import Path
 
 _NAMES = ("PATH", "LANG", "LC_ALL", "TZ", "LD_LIBRARY_PATH", "TORCH_CUDA_ARCH_LIST", "NVIDIA_VISIBLE_DEVICES")
@@ -16,7 +17,8 @@ def child_environment(home: str, preload: Path | None) -> dict[str, str]:
     chosen |= {
         "HOME": home,
         "TMPDIR": home,
-        "PYTHONPATH": str(Path(__file__).parents[2]),
+        # Whatever this process can import, its children can: packages may have come by PYTHONPATH or --target.
+        "PYTHONPATH": os.pathsep.join(dict.fromkeys([str(Path(__file__).parents[2]), *_import_folders()])),
         "PYTHONDONTWRITEBYTECODE": "1",
         # Idle OpenMP threads sleep: a spinning pool in one process would be in the timings of another.
         "OMP_WAIT_POLICY": "PASSIVE",
@@ -28,3 +30,7 @@ def child_environment(home: str, preload: Path | None) -> dict[str, str]:
     if preload is not None:
         chosen["LD_PRELOAD"] = str(preload)
     return chosen
+
+
+def _import_folders() -> list[str]:
+    return [folder for folder in sys.path if folder and Path(folder).is_dir()]
