@@ -223,10 +223,11 @@ def _mutated(forward: ast.FunctionDef | None, arguments: set[str]) -> Iterator[s
             target = node.target.value if isinstance(node.target, ast.Subscript) else node.target
             if isinstance(target, ast.Name):
                 yield from {target.id} & arguments - rebound
-        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-            owner = node.func.value
-            if isinstance(owner, ast.Name) and operators.is_in_place(node.func.attr):
-                yield from {owner.id} & arguments - rebound
+        elif isinstance(node, ast.Call):
+            changed = [keyword.value for keyword in node.keywords if keyword.arg == "out"]
+            if isinstance(node.func, ast.Attribute) and operators.is_in_place(node.func.attr):
+                changed.append(node.func.value)
+            yield from {name.id for name in changed if isinstance(name, ast.Name)} & arguments - rebound
 
 
 def _sources(inputs: ast.stmt | None, names: _ImportedNames) -> Iterator[str]:
