@@ -131,7 +131,9 @@ class Evaluator:
             if isinstance(timed, TimingResult):
                 timing = timed
             else:
-                correctness = timed.model_copy(update={"trials": correctness.trials, "precision": correctness.precision})
+                correctness = timed.model_copy(
+                    update={"trials": correctness.trials, "precision": correctness.precision}
+                )
         return EvaluationResult(
             verdict=correctness.verdict,
             build=build,
@@ -217,7 +219,9 @@ class Evaluator:
         if "problem_error" in reply:
             raise ProblemError(reply["problem_error"])
         if "judge_error" in reply:
-            raise EvaluatorError(f"the judge failed, which is our fault and not the candidate's:\n{reply['judge_error']}")
+            raise EvaluatorError(
+                f"the judge failed, which is our fault and not the candidate's:\n{reply['judge_error']}"
+            )
         return reply[key]
 
     def _lost(self, error: ChannelError) -> EvaluatorError:
@@ -227,7 +231,9 @@ class Evaluator:
         self._judge.close()
         self._judge = None
         detail = f": {status.output[-1000:]}" if status is not None and status.output else ""
-        return EvaluatorError(f"the judge's process ended ({error}); a new one is started for the next candidate{detail}")
+        return EvaluatorError(
+            f"the judge's process ended ({error}); a new one is started for the next candidate{detail}"
+        )
 
 
 def _program(source: str, build: BuildResult) -> dict[str, Any]:
@@ -236,5 +242,3 @@ def _program(source: str, build: BuildResult) -> dict[str, Any]:
     kernels = sorted({name for m in build.modules for k in m.kernels for name in (k.name, k.mangled)})
     modules = [{"name": m.name, "library": m.library, "call": m.call} for m in build.modules]
     return {"source": source, "modules": modules, "kernels": kernels}
-
-

@@ -100,9 +100,14 @@ class Check:
             raise Failed(Verdict.CHEATING, Finding(code="patched_functions", summary="replaces " + ", ".join(reply.changes[:5]), observed={"names": reply.changes[:10]}))  # fmt: skip
         self._flags(reply.flags)
         if reply.reseeded:
-            raise Failed(Verdict.CHEATING, Finding(code="rng_touched", summary="seeds PyTorch's random generator inside forward"))
+            raise Failed(
+                Verdict.CHEATING, Finding(code="rng_touched", summary="seeds PyTorch's random generator inside forward")
+            )
         if any(not place.plain for place in reply.tensors):
-            raise Failed(Verdict.CHEATING, Finding(code="tensor_subclass", summary="forward returns a tensor subclass, not a tensor"))
+            raise Failed(
+                Verdict.CHEATING,
+                Finding(code="tensor_subclass", summary="forward returns a tensor subclass, not a tensor"),
+            )
         self._memory(trial, slot, reply)
         return reply
 
@@ -125,7 +130,9 @@ class Check:
             where = f"{offset - size} bytes behind the end" if offset >= size else f"at byte {offset}"
             raise Failed(Verdict.WRONG_RESULT, Finding(code="out_of_bounds_write", summary=f"writes outside of a tensor of {size} bytes: {where}", observed={"blocks": blocks, "size": size, "offset": offset}))  # fmt: skip
         if not bench.guards_intact(slot):
-            raise Failed(Verdict.WRONG_RESULT, Finding(code="out_of_bounds_write", summary="writes outside of an input tensor"))
+            raise Failed(
+                Verdict.WRONG_RESULT, Finding(code="out_of_bounds_write", summary="writes outside of an input tensor")
+            )
         changed = [i for i in self.session.changed_inputs(trial, slot) if i not in trial.mutated]
         if changed:
             aliases = any(place.aliases_input for place in reply.tensors)
@@ -159,7 +166,9 @@ class Check:
     def _explain(self, trial: Trial, found: Comparison, slot: int, index: int) -> Failed:
         """A wrong result on the problem's own inputs: is it the same every time, and does it depend on what was there?"""
         if index and self._stale(found):
-            return Failed(Verdict.CHEATING, Finding(code="stale_output", summary="returns the previous answer for other inputs"))
+            return Failed(
+                Verdict.CHEATING, Finding(code="stale_output", summary="returns the previous answer for other inputs")
+            )
         if not found.outputs:
             return Failed(Verdict.WRONG_RESULT, *found.findings)
         first = [t.clone() for t in found.outputs]
@@ -240,7 +249,9 @@ class Check:
         again = self.session.land_kept()
         held = [t for t in collect(self.bench, first, again, 0)][: len(again.tensors)]
         if not all(identical(a, b) for a, b in zip(expected, held, strict=True)):
-            finding = Finding(code="aliases_previous_output", summary="the next call overwrites an output that was returned before")
+            finding = Finding(
+                code="aliases_previous_output", summary="the next call overwrites an output that was returned before"
+            )
             raise Failed(Verdict.WRONG_RESULT, finding)
 
     def _special(self) -> None:
@@ -255,7 +266,10 @@ class Check:
             found = self._compare(trial, self._run(trial, position % 2, POISONS[position % 2]), position % 2)
             if not found.passed:
                 if self._stale(found):
-                    raise Failed(Verdict.CHEATING, Finding(code="stale_output", summary="returns the previous answer for other inputs"))
+                    raise Failed(
+                        Verdict.CHEATING,
+                        Finding(code="stale_output", summary="returns the previous answer for other inputs"),
+                    )
                 code = "fails_on_" + {"scaled_up": "scaled", "scaled_down": "scaled", "shifted_down": "shifted", "shifted_up": "shifted"}.get(kind, kind)  # fmt: skip
                 finding = Finding(code=code, summary=f"right on the problem's own inputs, wrong when they are {kind.replace('_', ' ')}", observed={"kind": kind})  # fmt: skip
                 raise Failed(Verdict.WRONG_RESULT, finding, *found.findings)
@@ -285,5 +299,3 @@ class Check:
         finding = profile.verdict(self.rules.require_own_kernels)
         if finding is not None:
             raise Failed(Verdict.CHEATING, finding)
-
-

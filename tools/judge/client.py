@@ -177,7 +177,9 @@ def exit_failure(status: ExitStatus) -> CandidateFailed:
     observed: dict[str, Any] = {"output_tail": status.output[-1500:] or None}
     if status.out_of_memory:
         gib = status.peak_memory / 2**30
-        finding = Finding(code="out_of_memory", summary=f"used {gib:.1f} GiB of host memory and was stopped", observed=observed)
+        finding = Finding(
+            code="out_of_memory", summary=f"used {gib:.1f} GiB of host memory and was stopped", observed=observed
+        )
         return CandidateFailed(Verdict.RUNTIME_ERROR, finding)
     if status.timed_out:
         return CandidateFailed(Verdict.TIMEOUT, Finding(code="hung", summary="used up its time", observed=observed))
@@ -186,16 +188,20 @@ def exit_failure(status: ExitStatus) -> CandidateFailed:
     if status.signal is not None:
         names = {11: "segmentation fault", 6: "abort", 7: "bus error", 8: "arithmetic error", 4: "illegal instruction"}
         what = names.get(status.signal, f"signal {status.signal}")
-        finding = Finding(code="crashed", summary=f"the process died: {what}", observed={**observed, "signal": status.signal})
+        finding = Finding(
+            code="crashed", summary=f"the process died: {what}", observed={**observed, "signal": status.signal}
+        )
         return CandidateFailed(Verdict.RUNTIME_ERROR, finding)
     finding = Finding(
-        code="exited", summary=f"the process left with exit code {status.code} instead of returning outputs", observed=observed
+        code="exited",
+        summary=f"the process left with exit code {status.code} instead of returning outputs",
+        observed=observed,
     )
     return CandidateFailed(Verdict.CHEATING if status.code == 0 else Verdict.RUNTIME_ERROR, finding)
 
 
 def violation(tried: list[str]) -> Finding:
     """A finding on what the sandbox refused."""
-    return Finding(code="sandbox_violation", summary="the sandbox refused: " + "; ".join(tried[:5]), observed={"tried": tried[:20]})
-
-
+    return Finding(
+        code="sandbox_violation", summary="the sandbox refused: " + "; ".join(tried[:5]), observed={"tried": tried[:20]}
+    )

@@ -36,7 +36,9 @@ def compare(bench: Bench, trial: Trial, reply: Reply, slot: int, demanded: Preci
     wrong_form = _form(bench, trial, reply)
     if wrong_form is not None:
         elements = sum(t.numel() for t in trial.reference)
-        return Comparison(TrialResult(kind=trial.kind, passed=False, wrong=elements, elements=elements), findings=[wrong_form])
+        return Comparison(
+            TrialResult(kind=trial.kind, passed=False, wrong=elements, elements=elements), findings=[wrong_form]
+        )
     outputs = collect(bench, trial, reply, slot)
     errors = [measure(c, o) for c, o in zip(outputs, trial.oracle, strict=True)]
     if allclose is not None:
@@ -60,7 +62,11 @@ def compare(bench: Bench, trial: Trial, reply: Reply, slot: int, demanded: Preci
             continue
         passed, wrong = False, wrong + count
         # A uniform loss of precision exceeds the RMS limit long before single elements exceed the maximum.
-        beyond = wrong_elements(output, trial.oracle[i], bench.limit(trial, i, None).rms) if output.is_floating_point() else count
+        beyond = (
+            wrong_elements(output, trial.oracle[i], bench.limit(trial, i, None).rms)
+            if output.is_floating_point()
+            else count
+        )
         reduced = reduced and looks_reduced(error, bench.floor, beyond / max(output.numel(), 1))
         target = trial.oracle[i] if output.is_floating_point() else trial.reference[i]
         findings.extend(diagnose(output, target, limit_maximum, trial.tensors))
@@ -92,7 +98,9 @@ def _form(bench: Bench, trial: Trial, reply: Reply) -> Finding | None:
     expected = trial.reference[: len(trial.reference) - len(trial.mutated)]
     if got != wanted or len(reply.tensors) != len(expected):
         summary = f"forward returns {got}, the reference returns {wanted}"
-        return Finding(code="wrong_structure", summary=summary[:500], observed={"got": got[:200], "wanted": wanted[:200]})
+        return Finding(
+            code="wrong_structure", summary=summary[:500], observed={"got": got[:200], "wanted": wanted[:200]}
+        )
     for i, (place, reference) in enumerate(zip(reply.tensors, expected, strict=True)):
         dtype = str(reference.dtype).removeprefix("torch.")
         facts = {"output": i, "got": str(place.shape), "wanted": str(list(reference.shape))}

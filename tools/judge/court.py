@@ -7,12 +7,11 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-import torch
 
 from tools.device.environment import evidence
 from tools.device.floor import Floor, ProblemCost, floor, problem_cost
 from tools.device.info import device_info
-from tools.device.nvml import throttle_reasons
+from tools.device.nvml import throttle_state
 from tools.device.rates import with_rates
 from tools.judge import statistics
 from tools.judge.baselines import Baselines
@@ -112,7 +111,7 @@ class Court:
         session = self._session(Program(source, modules, kernels=frozenset(kernels)), guarded=False)
         try:
             session.load()
-            timer = Timer(self.bench, session, self._reference_session(), self.rules.demanded, self._throttle)
+            timer = Timer(self.bench, session, self._reference_session(), self.rules.demanded, throttle_state)
             rounds = timer.run()
             findings = clock_findings(rounds, self.device)
             if findings:
@@ -164,9 +163,7 @@ class Court:
             "trusted": trusted,
         }
         limits = Limits(seconds=WORKER_SECONDS)
-        return Worker(
-            self.nursery, self.bench.arenas, args, limits, readable=[self.cache_dir], sandboxed=not trusted
-        )
+        return Worker(self.nursery, self.bench.arenas, args, limits, readable=[self.cache_dir], sandboxed=not trusted)
 
     def _refill(self) -> None:
         """Have the next workers warm before they are needed: a CUDA context takes seconds."""
@@ -184,17 +181,13 @@ class Court:
             self._reference.load()
         return self._reference
 
-    def _throttle(self) -> int:
-        """What holds the device's clocks back now; a pair over which it changes is dropped."""
-        if self.device == "cpu":
-            return 0
-        return throttle_reasons(str(torch.cuda.get_device_properties(torch.cuda.current_device()).uuid))
-
     def _timed_baselines(self) -> dict[str, float]:
         """Microseconds of each baseline, timed once per run in the reference's process."""
         if self._baselines is None:
             kinds = ["eager"] + (["compile", "compile_max_autotune"] if self.compile_baselines else [])
-            self._baselines = Baselines(self.bench, self._reference_session(), self.cache_dir, self.source, self.info, kinds)
+            self._baselines = Baselines(
+                self.bench, self._reference_session(), self.cache_dir, self.source, self.info, kinds
+            )
         return self._baselines.microseconds()
 
     def _evidence(self) -> Evidence:
@@ -242,7 +235,9 @@ class Court:
             oracle=self.bench.oracle,
         )
 
-    def _timing(self, rounds: Rounds, hot: tuple[float, float], baselines: dict[str, float], seconds: float) -> TimingResult:
+    def _timing(
+        self, rounds: Rounds, hot: tuple[float, float], baselines: dict[str, float], seconds: float
+    ) -> TimingResult:
         mine, theirs, second = rounds.column("candidate"), rounds.column("reference"), rounds.column("second")
         speedup = statistics.ratio(theirs, mine)
         null = statistics.null_spread(theirs, second)

@@ -32,7 +32,9 @@ def diagnose(output: torch.Tensor, oracle: torch.Tensor, limit: float, inputs: l
     }
     nan, inf = int((torch.isnan(c) & ~torch.isnan(o)).sum()), int((torch.isinf(c) & ~torch.isinf(o)).sum())
     if nan:
-        found.append(_finding("nan_output", f"{nan} of {c.numel()} elements are NaN", **facts, nan=nan, **_where(torch.isnan(c))))
+        found.append(
+            _finding("nan_output", f"{nan} of {c.numel()} elements are NaN", **facts, nan=nan, **_where(torch.isnan(c)))
+        )
     if inf:
         found.append(_finding("inf_output", f"{inf} of {c.numel()} elements are infinite", **facts, inf=inf))
     usable = torch.isfinite(c) & torch.isfinite(o)
@@ -80,7 +82,9 @@ def _relations(
         return [*found, _finding("sign_flipped", "every element has the opposite sign", **facts)]
     offset = (x - y).median()
     if abs(float(offset)) > tolerance and float(((x - y - offset).abs() <= tolerance).double().mean()) > 0.98:
-        found.append(_finding("constant_offset", f"off by the constant {float(offset):.6g}", **facts, offset=float(offset)))
+        found.append(
+            _finding("constant_offset", f"off by the constant {float(offset):.6g}", **facts, offset=float(offset))
+        )
     factor = float((x * y).sum() / (y * y).sum().clamp_min(1e-300))
     if abs(factor - 1) > 1e-3 and float(((x - factor * y).abs() <= tolerance).double().mean()) > 0.98:
         found.append(_finding("constant_factor", f"off by the factor {factor:.6g}", **facts, factor=factor))
@@ -123,13 +127,23 @@ def _where(wrong: torch.Tensor) -> dict[str, str | int | float | list[int]]:
     flat = torch.nonzero(wrong.reshape(-1)).flatten()
     tail = wrong.numel() - int(flat[0])
     if flat.numel() == tail:
-        return {"code": "tile_tail", "axis": -1, "size": wrong.numel(), "first": int(flat[0]), "last": wrong.numel() - 1}
+        return {
+            "code": "tile_tail",
+            "axis": -1,
+            "size": wrong.numel(),
+            "first": int(flat[0]),
+            "last": wrong.numel() - 1,
+        }
     if share < 1e-3:
         return {"code": "few_elements", "first": int(flat[0]), "last": int(flat[-1])}
     return {"code": "scattered", "first": int(flat[0]), "last": int(flat[-1])}
 
 
-def _sentence(code: str, facts: dict[str, str | int | float | bool | list[int] | list[str] | None], place: dict[str, str | int | float | list[int]]) -> str:
+def _sentence(
+    code: str,
+    facts: dict[str, str | int | float | bool | list[int] | list[str] | None],
+    place: dict[str, str | int | float | list[int]],
+) -> str:
     share = f"{facts['wrong']} of {facts['looked_at']} elements are wrong"
     axis = f"along axis {place.get('axis')} (size {place.get('size')})"
     return {
@@ -141,5 +155,3 @@ def _sentence(code: str, facts: dict[str, str | int | float | bool | list[int] |
         "few_elements": f"{share}: single elements",
         "scattered": f"{share}: scattered",
     }[code]
-
-

@@ -39,7 +39,9 @@ def main(sock: socket.socket, args: dict[str, Any], fds: list[int]) -> None:
     except ProblemError as error:
         send_json(sock, {"problem_error": str(error)})
     except torch.OutOfMemoryError as error:
-        send_json(sock, {"problem_error": f"the problem needs more memory than the device has: {str(error).splitlines()[0]}"})
+        send_json(
+            sock, {"problem_error": f"the problem needs more memory than the device has: {str(error).splitlines()[0]}"}
+        )
     except Exception:
         send_json(sock, {"judge_error": traceback.format_exc()[-4000:]})
     finally:
@@ -55,5 +57,3 @@ def _answer(court: Court, request: dict[str, Any]) -> dict[str, Any]:
         return {"problem_error": str(error)}
     except Exception:
         return {"judge_error": traceback.format_exc()[-4000:]}
-
-

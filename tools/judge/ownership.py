@@ -51,7 +51,9 @@ class Profile:
     def verdict(self, required: float | None) -> Finding | None:
         """The finding that makes the candidate no kernel, or None."""
         if self.built_calls == 0 and not self.own_kernels:
-            return Finding(code="kernel_never_runs", summary="forward never calls a function of a library that was built")
+            return Finding(
+                code="kernel_never_runs", summary="forward never calls a function of a library that was built"
+            )
         share = self.share
         if share == 0.0 and (self.own_kernels == 0 or self.samples >= ENOUGH_SAMPLES):
             return Finding(code="library_only", summary="no time is spent in the candidate's own kernels: the work is a library call", observed={"share": 0.0})  # fmt: skip
@@ -104,4 +106,8 @@ def precision_finding(bench: Bench, found: Comparison) -> Finding:
         return Finding(code="tf32_like", summary=f"RMS error {error.rms:.3g}, as operands of 10 mantissa bits (TF32, fp16) give; the reference has {reference.rms:.3g}", observed=facts)  # fmt: skip
     if bf16 and error.rms <= 2.0 * bf16:
         return Finding(code="bf16_like", summary=f"RMS error {error.rms:.3g}, about what bf16 operands give ({bf16:.3g}); the reference has {reference.rms:.3g}", observed=facts)  # fmt: skip
-    return Finding(code="reduced_precision", summary=f"RMS error {error.rms:.3g} against {reference.rms:.3g} of the reference", observed=facts)
+    return Finding(
+        code="reduced_precision",
+        summary=f"RMS error {error.rms:.3g} against {reference.rms:.3g} of the reference",
+        observed=facts,
+    )

@@ -164,4 +164,3 @@ def _call(what: str, function: Any) -> Any:
             trace = trace.tb_next
         where = f" (line {line} of the problem)" if line else ""
         raise ProblemError(f"{what} raised {type(error).__name__}: {str(error)[:500]}{where}") from error
-

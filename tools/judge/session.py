@@ -74,12 +74,27 @@ class Session:
         places = self.bench.write_inputs(tensors, slot)
         self.bench.poison_landing(poison or 0xFF)
         self.bench.synchronize()
-        request = {"op": "run", "inputs": spec, "tensors": places, "landing": 0, "poison": poison, "seed": seed, "keep": keep}
+        request = {
+            "op": "run",
+            "inputs": spec,
+            "tensors": places,
+            "landing": 0,
+            "poison": poison,
+            "seed": seed,
+            "keep": keep,
+        }
         return self.worker.run(request, CALL_SECONDS)
 
     def time(self, spec: dict[str, Any], slot: int, *, cold: bool, seed: int | None = None) -> Reply:
         """One timed forward on inputs that are in `slot` already."""
-        request = {"op": "time", "inputs": spec, "tensors": self.bench.slots[slot], "landing": 0, "seed": seed, "cold": cold}
+        request = {
+            "op": "time",
+            "inputs": spec,
+            "tensors": self.bench.slots[slot],
+            "landing": 0,
+            "seed": seed,
+            "cold": cold,
+        }
         return self.worker.run(request, CALL_SECONDS)
 
     def land_kept(self) -> Reply:
@@ -135,6 +150,6 @@ class Session:
 
 
 def _forged() -> CandidateFailed:
-    return CandidateFailed(Verdict.CHEATING, Finding(code="forged_reply", summary="a reply of a form that our worker never sends"))
-
-
+    return CandidateFailed(
+        Verdict.CHEATING, Finding(code="forged_reply", summary="a reply of a form that our worker never sends")
+    )

@@ -61,7 +61,7 @@ class Timer:
         candidate: Session,
         reference: Session,
         demanded: PrecisionClass | None,
-        throttle: Callable[[], int],
+        throttle: Callable[[], str],
     ) -> None:
         self.bench = bench
         self.sides = {"candidate": candidate, "reference": reference}
@@ -202,7 +202,9 @@ def clock_findings(rounds: Rounds, device: str) -> list[Finding]:
     mine, theirs = np.median(rounds.column("candidate")), np.median(rounds.column("reference"))
     walls = {side: float(np.median(values)) for side, values in rounds.walls.items()}
     hidden = (walls["candidate"] - walls["reference"]) - float(mine - theirs)
-    tolerance = max(0.25 * float(min(mine, theirs)) + 0.05 * float(max(mine, theirs)), 400.0 if device == "cpu" else 150.0)
+    tolerance = max(
+        0.25 * float(min(mine, theirs)) + 0.05 * float(max(mine, theirs)), 400.0 if device == "cpu" else 150.0
+    )
     found: list[Finding] = []
     facts: dict[str, Any] = {"worker_us": round(float(mine), 1), "hidden_us": round(hidden, 1)}
     if hidden > tolerance:

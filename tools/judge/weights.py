@@ -66,4 +66,3 @@ def _unique(
     yours = Counter(key(e, theirs) for e in free)
     by_key = {key(e, theirs): e[0] for e in free}
     return [(by_key[k], e[0]) for e in left if mine[k := key(e, ours)] == 1 and yours.get(k) == 1]
-

@@ -22,6 +22,9 @@ def child_environment(home: str, preload: Path | None) -> dict[str, str]:
         "PYTHONDONTWRITEBYTECODE": "1",
         # Idle OpenMP threads sleep: a spinning pool in one process would be in the timings of another.
         "OMP_WAIT_POLICY": "PASSIVE",
+        # Importing torch's extension builder asks whether CUDA is there. By NVML that touches no driver; otherwise the
+        # driver would be initialised here, and no child could use the GPU ("cannot re-initialize CUDA in forked …").
+        "PYTORCH_NVML_BASED_CUDA_CHECK": "1",
         # numpy's BLAS starts its threads at import, and a process with threads cannot fork safely.
         "OPENBLAS_NUM_THREADS": "1",
     }

@@ -137,4 +137,3 @@ def _dense(tensor: torch.Tensor) -> bool:
             return False
         expected *= tensor.size(d)
     return True
-

@@ -21,7 +21,7 @@ class CudaError(RuntimeError):
 
 
 class _Handle(ctypes.Structure):
-    _fields_ = [("reserved", ctypes.c_char * HANDLE_BYTES)]  # noqa: RUF012  ctypes wants a plain list
+    _fields_ = [("reserved", ctypes.c_char * HANDLE_BYTES)]
 
 
 @cache

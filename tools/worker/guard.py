@@ -8,7 +8,6 @@ import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Generator
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict

@@ -94,4 +94,3 @@ def construct(module: types.ModuleType, class_name: str, init_args: Any, seed: i
     if not isinstance(model, torch.nn.Module):
         raise LoadFailure(f"{class_name} is not a torch.nn.Module")
     return model.to(device)
-
