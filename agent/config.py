@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-import os
-from pathlib import Path
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
-from tools.evaluator import EvaluatorSettings
 
 from problems import ProblemSpec
+from tools.evaluator import EvaluatorSettings
 from tools.types import PrecisionClass
 
 
@@ -42,9 +40,3 @@ class RunConfig(BaseModel):
             precision=settings.precision,
             require_own_kernels=settings.require_own_kernels,
         )
-
-
-def cache_dir() -> Path:
-    """Where builds and measured baselines are kept across runs."""
-    root = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(root) / "kernel-agent"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from rich.console import Console
 from rich.live import Live
 from rich.markup import escape
@@ -15,6 +17,8 @@ from tools.toolbox import KernelReport, Refusal, Submitted, ToolRecord
 from tools.types import EvaluationResult, ProblemFacts
 from transcripts.messages import Reply
 
+# What a model or a compiler wrote may hold escape sequences, which must not reach the terminal.
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _STAGES = {"build": "building", "check": "checking", "time": "timing"}
 
 
@@ -43,7 +47,7 @@ class Progress:
     def line(self, text: str, style: str = "") -> None:
         """One line that stays."""
         if not self._quiet:
-            self._console.print(Text(text, style=style), soft_wrap=True)
+            self._console.print(Text(_CONTROL.sub("", text), style=style), soft_wrap=True)
 
     def _now(self, text: str) -> None:
         """What is being done at this moment; only a terminal shows it."""

@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 
-from tools.evaluator import Evaluator, EvaluatorError, EvaluatorSettings
-
 from agent.budget import Limits
 from agent.config import RunConfig
 from agent.interrupts import Interrupts
@@ -20,6 +18,7 @@ from agent.run import Run, as_json
 from agent.sources import ModelSource
 from agent.stops import Abandoned
 from problems import ProblemSpec
+from tools.evaluator import Evaluator, EvaluatorError, EvaluatorSettings
 from tools.types import ProblemFacts
 from transcripts import RestoredRun, RunFolder, TranscriptError, find_unfinished, is_live, read_events, restore
 from transcripts.events import Resumed, RunStarted, ToolResult
@@ -136,11 +135,17 @@ def _started(config: RunConfig, facts: ProblemFacts) -> RunStarted:
         problem=config.problem,
         model=config.model,
         config=config.model_dump(mode="json"),
-        versions={name: metadata.version(name) for name in ("kernel-agent", "torch")}
-        | {"python": platform.python_version()},
+        versions={name: _version(name) for name in ("kernel-agent", "torch")} | {"python": platform.python_version()},
         device=as_json(facts.device),
         sandbox=facts.evidence.sandbox.value,
     )
+
+
+def _version(package: str) -> str:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return "not installed"  # run from a checkout
 
 
 def _submitted(run: Path) -> bool:

@@ -28,11 +28,15 @@ class _Refused(Exception):  # noqa: N818 - an answer to the model, not an error
         self.refusal = refusal
 
 
+class _JudgeFailed(Exception):  # noqa: N818 - becomes a report to the model
+    pass
+
+
 class Toolbox:
     """The tools of one run over one evaluator; candidates live in `folder`.
 
-    `on_stage` hears the kernel's id and what is being done to it, for a progress display. The evaluator's
-    `EvaluatorError` passes through every tool: it is never the candidate's fault.
+    `on_stage` hears the kernel's id and what is being done to it, for a progress display. An `EvaluatorError` that
+    passes through a tool means that nothing can be evaluated any more: it is never the candidate's fault.
     """
 
     def __init__(
@@ -41,6 +45,7 @@ class Toolbox:
         self.candidates = Candidates(folder)
         self._evaluator = evaluator
         self._on_stage = on_stage
+        self._judge_failures = 0
         self.tools: dict[str, Tool] = {
             tool.name: tool
             for tool in map(
@@ -152,13 +157,16 @@ class Toolbox:
 
     def _advance(self, candidate: Candidate, until: Literal["save", "build", "check", "time"]) -> KernelReport:
         """Run the stages up to `until` that the candidate has not been through; what is known is not run again."""
-        ran = False
+        ran, judge_failed = False, False
         if until != "save":
             if not _usable(candidate.state.build):
                 candidate, ran = self._build(candidate), True
             if until != "build" and candidate.state.build is not None and candidate.state.build.ok:
-                candidate, judged = self._judge(candidate, timed=until == "time")
-                ran = ran or judged
+                try:
+                    candidate, judged = self._judge_twice(candidate, timed=until == "time")
+                    ran = ran or judged
+                except _JudgeFailed:
+                    ran = judge_failed = True
         best = self.candidates.best
         state = candidate.state
         return KernelReport(
@@ -167,7 +175,7 @@ class Toolbox:
             edited_from=state.edited_from,
             repeated=until != "save" and not ran,
             leads=best is not None and best.id == candidate.id,
-            verdict=state.verdict,
+            verdict=Verdict.JUDGE_ERROR if judge_failed else state.verdict,
             build=state.build,
             correctness=state.correctness,
             timing=state.timing,
@@ -177,19 +185,50 @@ class Toolbox:
         self._on_stage(candidate.id, "build")
         return self.candidates.update(candidate.id, build=self._evaluator.build(candidate.source, candidate.folder))
 
+    def _judge_twice(self, candidate: Candidate, *, timed: bool) -> tuple[Candidate, bool]:
+        """Judge; where the judge itself breaks down, once more with the new one that takes its place.
+
+        A candidate that brings it down twice is set aside, so that it can't end the run. If the next one does too, it
+        is no matter of the candidate, and the EvaluatorError passes.
+        """
+        from tools.evaluator import EvaluatorError
+
+        try:
+            try:
+                judged = self._judge(candidate, timed=timed)
+            except EvaluatorError:
+                judged = self._judge(candidate, timed=timed)
+        except EvaluatorError as error:
+            self._judge_failures += 1
+            if self._judge_failures > 1:
+                raise
+            raise _JudgeFailed from error
+        self._judge_failures = 0
+        return judged
+
     def _judge(self, candidate: Candidate, *, timed: bool) -> tuple[Candidate, bool]:
         ran = False
         build = candidate.state.build
         assert build is not None
         if candidate.state.verdict in (None, Verdict.JUDGE_ERROR):
             self._on_stage(candidate.id, "check")
-            correctness: CorrectnessResult = self._evaluator.check(candidate.source, build)
-            candidate, ran = self.candidates.update(candidate.id, correctness=correctness), True
+            checked = self._evaluator.check(candidate.source, build)
+            candidate, ran = self.candidates.update(candidate.id, correctness=checked), True
         if timed and candidate.state.correct and candidate.state.timing is None:
             self._on_stage(candidate.id, "time")
-            timing: TimingResult = self._evaluator.time(candidate.source, build)
-            candidate, ran = self.candidates.update(candidate.id, timing=timing), True
+            timed_or_not = self._evaluator.time(candidate.source, build)
+            known = (
+                {"timing": timed_or_not}
+                if isinstance(timed_or_not, TimingResult)
+                # A timed call unmasked it: what the checks before had measured stays beside the new verdict.
+                else {"correctness": _with_trials_of(candidate.state.correctness, timed_or_not)}
+            )
+            candidate, ran = self.candidates.update(candidate.id, **known), True
         return candidate, ran
+
+
+def _with_trials_of(before: CorrectnessResult | None, after: CorrectnessResult) -> CorrectnessResult:
+    return after.model_copy(update={"trials": before.trials, "precision": before.precision}) if before else after
 
 
 def _usable(build: BuildResult | None) -> bool:

@@ -35,6 +35,7 @@ def batch(
     rule: options.RuleOption = "oracle",
     require_own_kernels: options.OwnKernelsOption = None,
     sandbox: options.SandboxOption = "auto",
+    compile: options.CompileOption = True,
     runs: options.RunsOption = Path("runs"),
     new: Annotated[bool, typer.Option("--new", help="Start a new batch although one is unfinished.")] = False,
     kernelbench: options.KernelBenchOption = None,
@@ -52,7 +53,9 @@ def batch(
         from agent.stops import StopReason
         from problems import resolve_set
 
-        settings = options.settings(device, size, precision, rule, require_own_kernels, sandbox)
+        settings = options.settings(
+            device, size, precision, rule, require_own_kernels, sandbox, compile_baselines=compile
+        )
         limits = Limits(max_turns=max_turns, max_cost=max_cost, max_minutes=max_minutes)
         # Said before anything runs: a missing model is no matter of one problem.
         options.model_source(model, base_url, None, mailbox, no_wait)

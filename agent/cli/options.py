@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 if TYPE_CHECKING:
-    from tools.evaluator import EvaluatorSettings
-
     from agent.sources import ModelSource
     from problems import ProblemSpec
+    from tools.evaluator import EvaluatorSettings
 
 Device = Literal["auto", "cuda", "cpu"]
 Size = Literal["auto", "full", "small"]
@@ -35,6 +34,9 @@ SandboxOption = Annotated[
 KernelBenchOption = Annotated[
     Path | None, typer.Option("--kernelbench", help="A KernelBench checkout, for kernelbench:… problems.")
 ]
+CompileOption = Annotated[
+    bool, typer.Option("--compile/--no-compile", help="Measure torch.compile as a baseline too (takes a while).")
+]
 RunsOption = Annotated[Path, typer.Option(help="The folder in which run folders are made.")]
 
 
@@ -55,10 +57,8 @@ def settings(
     compile_baselines: bool = True,
 ) -> EvaluatorSettings:
     """The evaluator's settings with every `auto` but the sandbox's resolved on this machine."""
-    from tools.evaluator import EvaluatorSettings
-
-    from agent.config import cache_dir
     from agent.machine import resolve_device
+    from tools.evaluator import EvaluatorSettings
     from tools.types import PrecisionClass
 
     kind = resolve_device(device)
@@ -69,7 +69,6 @@ def settings(
         rule=rule,
         precision=PrecisionClass(precision) if precision else None,
         require_own_kernels=require_own_kernels,
-        cache_dir=cache_dir(),
         compile_baselines=compile_baselines,
     )
 

@@ -36,6 +36,7 @@ def solve(
     rule: options.RuleOption = "oracle",
     require_own_kernels: options.OwnKernelsOption = None,
     sandbox: options.SandboxOption = "auto",
+    compile: options.CompileOption = True,
     runs: options.RunsOption = Path("runs"),
     run_dir: Annotated[Path | None, typer.Option(help="Take up this run.")] = None,
     new: Annotated[bool, typer.Option("--new", help="Start a new run although one is unfinished.")] = False,
@@ -55,7 +56,9 @@ def solve(
         source = options.model_source(model, base_url, recorded, mailbox, no_wait)
         request = Request(
             spec=options.load(problem, kernelbench),
-            settings=options.settings(device, size, precision, rule, require_own_kernels, sandbox),
+            settings=options.settings(
+                device, size, precision, rule, require_own_kernels, sandbox, compile_baselines=compile
+            ),
             limits=Limits(max_turns=max_turns, max_cost=max_cost, max_minutes=max_minutes),
             source=source,
             runs=runs,

@@ -1,0 +1,21 @@
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from agent_cases import Agent
+
+
+@pytest.fixture(scope="session")
+def build_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Builds are shared by all tests of a session: a candidate is compiled once."""
+    return tmp_path_factory.mktemp("cache")
+
+
+@pytest.fixture
+def agent(tmp_path: Path, build_cache: Path) -> Agent:
+    return Agent(tmp_path, build_cache)
