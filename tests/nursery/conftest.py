@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 import pytest
+
 from tools.nursery import Nursery
 from tools.sandbox import probe_level
 from tools.types import SandboxLevel

@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator
 
 import pytest
+
 from tools.channel import ChannelClosed, ChannelGarbage, ChannelTimeout, receive_json, send_json
 
 Pair = tuple[socket.socket, socket.socket]
@@ -93,7 +94,7 @@ def test_a_flood_of_text_takes_neither_time_nor_memory(pair: Pair) -> None:
     """The first four letters of a flood announce a frame of a gigabyte, and that is the end of it."""
 
     def flood() -> None:
-        with pytest.raises(OSError, match="."):
+        with pytest.raises(ConnectionError):
             for _ in range(64):
                 pair[0].sendall(b"correct " * (1 << 17))
 

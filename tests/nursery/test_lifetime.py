@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from process_tree import Process, descendants, left_of
+
 from tools.channel import receive_json
 from tools.nursery import Nursery
 from tools.sandbox import probe_level

@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+
 from tools.channel import ChannelClosed, ChannelGarbage, receive_json, send_json
 from tools.nursery import Child, ExitStatus, Limits, Nursery, NurseryError
 from tools.types import SandboxLevel

@@ -23,6 +23,7 @@ _SECRETS = """
 .openai .huggingface .cache/huggingface/token .bash_history .zsh_history .python_history .local/share/keyrings
 """
 _SMALL = 1 << 20
+_MACHINE_PROC = ("sys", "irq", "bus", "fs", "acpi", "scsi", "sysrq-trigger", "driver", "mtrr")
 _ATTRIBUTES = {
     "ro": linux.MS_RDONLY,
     "nosuid": linux.MS_NOSUID,
@@ -72,8 +73,17 @@ def build_view(policy: Policy) -> list[int]:
 
 
 def seal_proc() -> None:
-    """Make /proc read-only: its settings would be writable to uid 0 even without a capability."""
-    _set_readonly(_PROC, True)
+    """Make the parts of /proc read-only that are the machine's: they would be writable to uid 0 without a capability.
+
+    Not all of /proc: the CUDA driver writes to its own process's files there, and fails with "OS call failed" otherwise.
+    """
+    for name in _MACHINE_PROC:
+        path = _PROC / name
+        if path.exists():
+            handle = _handle(path)
+            _bind(handle, path)
+            os.close(handle)
+            _set_readonly(path, True)
 
 
 def _to_cover(policy: Policy) -> set[Path]:

@@ -34,7 +34,11 @@ class Supervisor:
         self.listener = listener
         # Read-only mounts refuse by themselves, and cannot be raced as a look at a path can.
         self.write_refusal = 0 if policy.isolation == "namespaces" else errno.EACCES
-        self.areas = [*(os.path.realpath(p) for p in policy.writable), *_FREE_AREAS]
+        # The innermost folder decides: a folder that is shown in the private /tmp is not to be written to.
+        areas = dict.fromkeys((os.path.realpath(p) for p in policy.readable), False)
+        areas |= dict.fromkeys(_FREE_AREAS, True)
+        areas |= dict.fromkeys((os.path.realpath(p) for p in policy.writable), True)
+        self.areas = sorted(areas.items(), key=lambda area: -len(area[0]))
 
     def answer(self, violations: list[str]) -> bool:
         """Answer the call that waits and add to `violations` what it was. False when no filter is left."""
@@ -59,10 +63,11 @@ class Supervisor:
 
     def _is_harmless(self, name: str, path: str) -> bool:
         """Within what it may write, or without effect: making a folder that exists, removing what does not."""
-        if any(path == area or path.startswith(area + "/") for area in self.areas):
+        if next((free for area, free in self.areas if path == area or path.startswith(area + "/")), False):
             return True
-        creates = name in ("open", "openat", "creat", "link", "linkat", "symlink", "symlinkat")
-        return not creates and os.path.lexists(path) == name.startswith("mkdir")
+        if name.startswith("mkdir"):
+            return os.path.lexists(path)
+        return name in ("truncate", "unlink", "unlinkat", "chmod", "fchmodat") and not os.path.lexists(path)
 
     def _reply(self, identity: int, refusal: int) -> None:
         """Let the call go on (0) or make it fail with an error number."""

@@ -271,6 +271,7 @@ class _Warden:
 
 def _report(pid: int, status_fd: int) -> NoReturn:
     """The life of the init process: reap whatever dies, and tell how the child ended. Its own end kills the rest."""
+    linux.close_all_but({status_fd})
     while True:
         gone, status, usage = os.wait4(-1, 0)
         if gone == pid:
