@@ -111,15 +111,18 @@ class _Operators(ast.NodeVisitor):
     def __init__(self, names: _ImportedNames) -> None:
         self._names = names
         self._constructing = False
+        self._inputs: set[str] = set()
         self.operators: list[str] = []
         self.dropout: list[str] = []
         self.in_place: list[str] = []
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> None:
         # A constructor draws and transforms weights; of what it calls only the modules run in forward.
-        before, self._constructing = self._constructing, node.name == "__init__"
+        before = self._constructing, self._inputs
+        self._constructing = node.name == "__init__"
+        self._inputs = set(_arguments(node)) if node.name == "forward" else set()
         self.generic_visit(node)
-        self._constructing = before
+        self._constructing, self._inputs = before
 
     def visit_Call(self, node: ast.Call) -> None:
         self.generic_visit(node)  # arguments first: they run first
@@ -135,8 +138,11 @@ class _Operators(ast.NodeVisitor):
 
     def visit_BinOp(self, node: ast.BinOp) -> None:
         self.generic_visit(node)
-        if isinstance(node.op, ast.MatMult):
-            self.operators.append("matmul")
+        name = operators.ARITHMETIC.get(type(node.op))
+        # Only arithmetic on an argument of forward is surely a tensor's: much of the rest computes sizes.
+        sides = {side.id for side in (node.left, node.right) if isinstance(side, ast.Name)}
+        if name == "matmul" or (name and sides & self._inputs):
+            self.operators.append(name)
 
     def visit_AugAssign(self, node: ast.AugAssign) -> None:
         self.generic_visit(node)

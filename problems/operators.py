@@ -2,6 +2,17 @@
 
 from __future__ import annotations
 
+import ast
+
+ARITHMETIC: dict[type[ast.operator], str] = {
+    ast.Add: "add",
+    ast.Sub: "sub",
+    ast.Mult: "mul",
+    ast.Div: "div",
+    ast.Pow: "pow",
+    ast.MatMult: "matmul",
+}
+
 DTYPES = {
     "float64": "float64",
     "double": "float64",

@@ -32,7 +32,8 @@ def test_arguments_and_sources() -> None:
         ("x @ x.T", ("matmul",)),
         ("x.softmax(-1).sum()", ("softmax", "sum")),
         ("self.norm(x)", ()),
-        ("math.sqrt(2) * x", ()),
+        ("math.sqrt(2) * x", ("mul",)),
+        ("torch.relu(x * 2 + 1) ** (3 * 2)", ("mul", "torch.relu")),
         ("torch.sum(torch.exp(x))", ("torch.exp", "torch.sum")),
     ],
 )

@@ -49,6 +49,8 @@ def matrix_flops(
         return 2.0 * bound["self"].numel()
     if name == "addmv":
         return 2.0 * bound["mat"].numel()
+    if name == "_trilinear":
+        return 2.0 * bound["i1"].shape[0] * bound["i2"].numel()
     if name in ("_int_mm", "linear"):
         weight = bound["mat2"] if name == "_int_mm" else bound["weight"]
         return 2.0 * bound["self" if name == "_int_mm" else "input"].numel() * (weight.numel() // _sums(name, bound))
@@ -137,6 +139,7 @@ _RULES: dict[str, Callable[[Arguments], int]] = {
     "_scaled_mm": lambda a: a["self"].shape[-1],
     "convolution": _convolution,
     "_convolution": _convolution,
+    "_trilinear": lambda a: math.prod(a["i2"].shape[1:]),  # nn.Bilinear; i2 is its weight (out, in1, in2)
     "_cudnn_rnn": lambda a: max(weight.shape[-1] for weight in a["weight"]),
     "mkldnn_rnn_layer": lambda a: max(a["weight0"].shape[-1], a["weight1"].shape[-1]),
     "_softmax": lambda a: _along(a["self"], a["dim"]),
