@@ -52,12 +52,13 @@ class Worker:
         self.device: str = args["device"]
         self.threads = int(args["threads"])
         self.sampler: str | None = args.get("sampler")
+        # The guarded allocator must be in place before anything touches the device.
+        self.guard = Poison(args["device"], args.get("helper") if args["guarded"] else None)
         waiting = list(fds)
         self.arenas = {
             name: Arena.open(args["device"], export, waiting.pop(0) if args["device"] == "cpu" else None)
             for name, export in args["arenas"].items()
         }
-        self.guard = Poison(args["device"], args.get("helper") if args["guarded"] else None)
         self.stopwatch = Stopwatch(self.device, int(args["flush_bytes"]))
         self.libraries = BuiltLibraries([])
         self.integrity: Integrity | None = None
