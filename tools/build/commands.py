@@ -38,13 +38,15 @@ class Ran:
 class Commands:
     """Runs the commands of one build inside `folder`, for `seconds` from the first one's start.
 
-    Waiting for a free slot does not count. `path` are folders to find programs in, before the system's.
+    Waiting for a free slot does not count. `path` are folders to find programs in, before the system's;
+    `readable` are kept visible where the sandbox would hide them (below /tmp).
     """
 
     folder: Path
     seconds: float
     level: SandboxLevel
     path: list[str] = field(default_factory=list)
+    readable: list[Path] = field(default_factory=list)
     log: list[str] = field(default_factory=list)
     _deadline: float | None = None
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -54,8 +56,11 @@ class Commands:
         path = ":".join([*self.path, "/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"])
         return {"PATH": path, "LC_ALL": "C", "TMPDIR": str(self.folder), "HOME": str(self.folder)}
 
-    def run(self, argv: Sequence[str], *, max_output: int = MAX_OUTPUT) -> Ran:
-        """Run one command in `folder`, as soon as there is a slot for it. Output beyond `max_output` bytes is lost."""
+    def run(self, argv: Sequence[str], *, max_output: int = MAX_OUTPUT, quiet: bool = False) -> Ran:
+        """Run one command in `folder`, as soon as there is a slot for it. Output beyond `max_output` bytes is lost.
+
+        With `quiet` the log keeps the command and not its output.
+        """
         asked = time.monotonic()
         with slots.semaphore():
             begin = time.monotonic()
@@ -66,7 +71,7 @@ class Commands:
                 self._run(list(argv), left, max_output) if left > 0 else Ran(list(argv), None, "", 0.0, timed_out=True)
             )
         ending = "timed out" if ran.timed_out else f"exit {ran.code}"
-        self.log.append(f"$ {' '.join(ran.argv)}\n{ran.output}[{ending}, {ran.seconds:.1f} s]\n")
+        self.log.append(f"$ {' '.join(ran.argv)}\n{'' if quiet else ran.output}[{ending}, {ran.seconds:.1f} s]\n")
         return ran
 
     def _run(self, argv: list[str], left: float, max_output: int) -> Ran:
@@ -78,6 +83,7 @@ class Commands:
                 seconds=left, memory_bytes=MEMORY_BYTES, processes=64, file_bytes=FILE_BYTES, open_files=1024
             ),
             writable=[self.folder],
+            readable=self.readable,
             level=self.level,
             max_output=max_output,
         )

@@ -83,6 +83,7 @@ struct kf_function {
 };
 #define KF_TRY_NEXT (reinterpret_cast<_object*>(1))
 
+#pragma GCC visibility push(default)  // the thin headers hide everything else
 extern "C" {
 // Tensors: references and metadata.
 void kf_incref(void* t) noexcept;
@@ -131,7 +132,7 @@ int32_t kf_cuda_device_count();
 int32_t kf_cuda_current_device();
 int32_t kf_cuda_exchange_device(int32_t device);
 void* kf_cuda_stream(int32_t device, int32_t kind, bool high_priority, int64_t* id);
-void kf_cuda_set_stream(int64_t id, int32_t device);
+void kf_cuda_set_stream(int64_t id);
 const void* kf_cuda_properties(int32_t device);
 void kf_cuda_check(int32_t error, const char* file, const char* function, int32_t line, bool assertions);
 void* kf_cuda_blas_handle();
@@ -164,3 +165,4 @@ _object* kf_none() noexcept;
 _object* kf_new_sequence(size_t n, bool tuple);
 void kf_put(_object* sequence, size_t index, _object* stolen, bool tuple) noexcept;
 }
+#pragma GCC visibility pop

@@ -6,6 +6,7 @@
 
 #include <exception>
 
+#pragma GCC visibility push(default)
 namespace c10 {
 // torch's own class, as far as a handler needs it: only the bridge makes one.
 class Error : public std::exception {
@@ -16,6 +17,7 @@ class Error : public std::exception {
   std::string msg() const { return kf_error_text(this); }
 };
 }  // namespace c10
+#pragma GCC visibility pop
 
 namespace kfast {
 template <class... Parts>

@@ -34,7 +34,7 @@ class module_ {
 
   template <class R, class... P, class... Extra>
   module_& def(const char* name, R (*function)(P...), const Extra&... extra) {
-    return add<R (*)(P...), R, P...>(name, function, true, extra...);
+    return add<R (*)(P...), R, P...>(name, function, false, extra...);
   }
   // A lambda without captures is the function that it converts to.
   template <class L, class... Extra, class = decltype(+std::declval<const L&>()),
@@ -43,9 +43,9 @@ class module_ {
     return def(name, +lambda, extra...);
   }
   // As load_inline's own bindings: errors and warnings the way torch::wrap_pybind_function does them.
-  template <class R, class... P>
-  module_& def_wrapped(const char* name, R (*function)(P...), const char* doc, bool wrap) {
-    return add<R (*)(P...), R, P...>(name, function, wrap, doc);
+  template <class R, class... P, class... Extra>
+  module_& def(const char* name, torch::Wrapped<R (*)(P...)> wrapped, const Extra&... extra) {
+    return add<R (*)(P...), R, P...>(name, wrapped.function, true, extra...);
   }
 
   struct Doc {

@@ -1,0 +1,2 @@
+#pragma once
+#include <kfast/all.h>

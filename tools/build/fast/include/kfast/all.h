@@ -1,0 +1,27 @@
+// Everything that torch/extension.h stands for here. The standard headers that the source uses without including them,
+// since torch's own headers bring them along, and the operators that it names are listed in files made per build.
+#pragma once
+
+#include <kfast_prelude.inc>
+
+#include <kfast/macros.h>
+#if KFAST_USES_HALF
+#include <torch/headeronly/util/BFloat16.h>
+#include <torch/headeronly/util/Half.h>
+#endif
+
+#pragma GCC visibility push(hidden)
+#include <kfast/torch_namespace.h>
+#include <kfast_ops.inc>
+#include <kfast/module.h>
+#pragma GCC visibility pop
+
+#if KFAST_USES_DISPATCH
+#include <kfast/dispatch.h>
+#endif
+#if KFAST_USES_PARALLEL
+#include <kfast/parallel.h>
+#endif
+#if KFAST_USES_IRANGE
+#include <kfast/irange.h>
+#endif

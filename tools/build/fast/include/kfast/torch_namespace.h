@@ -1,0 +1,81 @@
+// What lives in namespace torch itself: names of dtypes, guards, from_blob and tensor(), wrapping of bound functions.
+#pragma once
+
+#include <kfast/tensor_call.h>
+
+namespace at {
+inline namespace kfast_api {
+// A guard that the bridge holds; which one is the template's number.
+template <int kind>
+struct HeldGuard {
+  explicit HeldGuard(bool on = false) : held(kf_enter(kind, on)) {}
+  HeldGuard(const HeldGuard&) = delete;
+  HeldGuard& operator=(const HeldGuard&) = delete;
+  ~HeldGuard() { kf_leave(held); }
+  void* held;
+};
+struct NoGradGuard : HeldGuard<0> {
+  NoGradGuard() : HeldGuard(false) {}
+};
+struct AutoGradMode : HeldGuard<0> {
+  explicit AutoGradMode(bool on) : HeldGuard(on) {}
+};
+struct AutoDispatchBelowADInplaceOrView : HeldGuard<1> {};
+struct AutoDispatchBelowAutograd : HeldGuard<2> {};
+struct InferenceMode : HeldGuard<3> {
+  explicit InferenceMode(bool on = true) : HeldGuard(on) {}
+};
+struct GradMode {
+  static bool is_enabled() { return kf_grad_mode(-1); }
+  static void set_enabled(bool on) { kf_grad_mode(on); }
+};
+namespace Reduction {
+enum Reduction { None, Mean, Sum, END };
+}
+inline Tensor from_blob(void* data, IntArrayRef sizes, const TensorOptions& o = {}) {
+  const auto d = o.device_opt();
+  return Tensor::steal(kf_from_blob(data, sizes.data(), sizes.size(), nullptr, d.has_value(), d ? d->pack() : 0,
+                                    static_cast<int32_t>(o.dtype().toScalarType()), nullptr, nullptr));
+}
+inline Tensor from_blob(void* data, IntArrayRef sizes, IntArrayRef strides, const TensorOptions& o = {}) {
+  TORCH_CHECK(strides.size() == sizes.size(), "from_blob: sizes and strides differ in length");
+  const auto d = o.device_opt();
+  return Tensor::steal(kf_from_blob(data, sizes.data(), sizes.size(), strides.data(), d.has_value(), d ? d->pack() : 0,
+                                    static_cast<int32_t>(o.dtype().toScalarType()), nullptr, nullptr));
+}
+}  // namespace kfast_api
+}  // namespace at
+
+namespace c10 {
+inline IntArrayRef fromIntArrayRefSlow(IntArrayRef list) { return list; }
+using at::AutoGradMode;
+using at::GradMode;
+using at::InferenceMode;
+using at::NoGradGuard;
+}  // namespace c10
+
+namespace torch {
+using namespace at;
+using Dtype = at::ScalarType;
+constexpr auto kUInt8 = at::kByte, kInt8 = at::kChar, kInt16 = at::kShort, kInt32 = at::kInt, kInt64 = at::kLong;
+constexpr auto kFloat16 = at::kHalf, kFloat32 = at::kFloat, kFloat64 = at::kDouble;
+constexpr auto kU8 = kUInt8, kI8 = kInt8, kI16 = kInt16, kI32 = kInt32, kI64 = kInt64;
+constexpr auto kF16 = kFloat16, kF32 = kFloat32, kF64 = kFloat64;
+
+namespace autograd {
+using Variable = at::Tensor;
+inline at::Tensor make_variable(const at::Tensor& t, bool requires_grad) {
+  return at::Tensor::steal(kf_make_variable(t.unsafeGetTensorImpl(), requires_grad));
+}
+}  // namespace autograd
+
+inline namespace kfast_api {
+// A function to bind whose errors and warnings are to be torch's.
+template <class F>
+struct Wrapped {
+  F function;
+};
+template <class R, class... P>
+Wrapped<R (*)(P...)> wrap_pybind_function(R (*function)(P...)) { return {function}; }
+}  // namespace kfast_api
+}  // namespace torch

@@ -1,0 +1,2 @@
+#pragma once
+#include <kfast/dispatch_base.h>
