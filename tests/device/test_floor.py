@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 from torch import nn
 
-from problems import load_problem
+from problems import bundled_names, load_problem
 from tools.device.floor import ProblemCost, floor, problem_cost
 from tools.types import DeviceInfo
 
@@ -42,6 +44,14 @@ def test_pointwise_convolution_at_full_size_costs_nothing_to_count() -> None:
     assert cost.reduction_length == 64
     assert cost.matrix_dtype == "fp32"
     assert cost.operators == ["convolution"]
+
+
+def test_the_documented_costs_are_those_counted() -> None:
+    text = (Path(__file__).parents[2] / "docs" / "problems.md").read_text()
+    told = {name: float(size) for name, size in re.findall(r"^\| `(\w+)` \| ([\d.]+) GB \|", text, re.MULTILINE)}
+    assert set(told) == {name.partition("/")[2] for name in bundled_names()}
+    for name, size in told.items():
+        assert size == pytest.approx(bundled(name).bytes_moved / 1e9, abs=0.006), name
 
 
 def test_convolution_with_an_epilogue() -> None:

@@ -53,7 +53,8 @@ class Floor:
     """Least time in microseconds by measured rates, and by the datasheet's where the device has one.
 
     With `cached`, all that is moved fits into the last-level cache, where a kernel may beat the memory's rate: the
-    floor is then no bound.
+    floor is then no bound. The compute part holds for multiplying as the definition says: Winograd's algorithm, or a
+    triangular factor that the operator does not know of, can honestly beat it.
     """
 
     us: float
