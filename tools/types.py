@@ -103,7 +103,12 @@ class Diagnostic(Record):
 
 
 class KernelResources(Record):
-    """What the compiler knows of one `__global__` function for one target. Shared memory in bytes per block."""
+    """What the compiler knows of one `__global__` function for one target. Shared memory in bytes per block.
+
+    `theoretical_occupancy` is for `block` threads: the kernel's launch bound where it has one, else the size that gives
+    the most. `global_access` counts load and store instructions by width in bits, such as `load.128`. The last three
+    are read off the machine code, and are empty where no disassembler is at hand (`local_memory_instructions` None).
+    """
 
     name: str
     mangled: str
@@ -114,7 +119,10 @@ class KernelResources(Record):
     stack: int = 0
     static_shared: int = 0
     constant: int = 0
+    dynamic_shared_limit: int | None = None
+    block: int | None = None
     theoretical_occupancy: float | None = None
+    occupancy_limited_by: str | None = None
     tensor_core_instructions: list[str] = Field(default_factory=list)
     global_access: dict[str, int] = Field(default_factory=dict)
     local_memory_instructions: int | None = None

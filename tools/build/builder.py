@@ -5,8 +5,10 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -16,6 +18,7 @@ from tools.build.calls import BuildCall, CaughtCall, CompileOutcome
 from tools.build.capturing import Captured, capture_calls
 from tools.build.commands import Commands
 from tools.build.draft import PlumbingError
+from tools.build.fast import FastKit, compile_fast, prepare
 from tools.build.plumbing import python_uses, settle
 from tools.build.stock import compile_stock
 from tools.build.toolchain import DEFAULT_ARCH, Toolchain, find_toolchain
@@ -80,6 +83,7 @@ class Builder:
         self.arch = arch or DEFAULT_ARCH
         self.cache = BuildCache(cache_dir)
         self.toolchain: Toolchain = find_toolchain(cuda=device == "cuda")
+        self._kit = _in_background(lambda: prepare(self.toolchain, cache_dir))
 
     def build(
         self,
@@ -149,11 +153,11 @@ class Builder:
 
     def _build_call(self, call: BuildCall, *, stock: bool, timeout: float) -> tuple[BuiltModule, CompileOutcome]:
         begin = time.monotonic()
-        key = build_key(call, self.toolchain, self.arch, "stock")
-        outcome = self.cache.find(key)
-        cached = outcome is not None
-        if outcome is None:
-            outcome = self._compile(call, key, timeout)
+        routes: list[Route] = ["stock"] if stock or self._fast_kit() is None else ["fast", "stock"]
+        for route in routes:
+            key, outcome, cached = self._by_route(call, route, timeout)
+            if outcome.ok:
+                break
         place = self.cache.place(key)
         module = BuiltModule(
             name=call.name,
@@ -168,16 +172,43 @@ class Builder:
         )
         return module, outcome
 
-    def _compile(self, call: BuildCall, key: str, timeout: float) -> CompileOutcome:
+    def _by_route(self, call: BuildCall, route: Route, timeout: float) -> tuple[str, CompileOutcome, bool]:
+        """Key and outcome of one route, and whether it was there already. What the fast one can't build is kept too."""
+        kit = self._fast_kit() if route == "fast" else None
+        key = build_key(call, self.toolchain, self.arch, route, kit.key if kit else "")
+        found = self.cache.find(key)
+        if found is not None:
+            return key, found, True
         with self.cache.workspace() as folder:
             path = [str(Path(self.toolchain.nvcc.path).parent)] if self.toolchain.nvcc else []
             commands = Commands(folder, timeout, self.level, path)
-            outcome = compile_stock(call, self.toolchain, commands, self.arch)
+            if kit is not None:
+                outcome = compile_fast(call, self.toolchain, kit, commands, self.arch)
+            else:
+                outcome = compile_stock(call, self.toolchain, commands, self.arch)
             # What ran out of time or memory may fare better on another day; the rest would fail again.
             if not outcome.timed_out and not outcome.out_of_memory:
                 (folder / "call.json").write_text(call.model_dump_json(), encoding="utf-8")
                 self.cache.keep(key, folder, outcome)
-            return outcome
+            return key, outcome, False
+
+    def _fast_kit(self) -> FastKit | None:
+        """What the fast route needs; the first build waits for it."""
+        return self._kit.result()
+
+
+def _in_background(work: Callable[[], FastKit | None]) -> Future[FastKit | None]:
+    """A future of `work`, run in a daemon thread: a program that ends early does not wait for it."""
+    future: Future[FastKit | None] = Future()
+
+    def run() -> None:
+        try:
+            future.set_result(work())
+        except BaseException as error:
+            future.set_exception(error)
+
+    threading.Thread(target=run, name="fast-kit", daemon=True).start()
+    return future
 
 
 def source_key(source: str) -> str:

@@ -1,4 +1,4 @@
-"""Reads what g++, nvcc, ptxas and ld print into `Diagnostic` records that point into the model's own source."""
+"""Reads what g++, nvcc and ptxas print into `Diagnostic` records that point into the model's own source."""
 
 from __future__ import annotations
 
@@ -17,17 +17,11 @@ _NVCC = re.compile(
     r"^(?P<file>[^\s(][^(]*)\((?P<line>\d+)\): (?P<sev>catastrophic error|error|warning)(?: #\d+(?:-D)?)?: (?P<msg>.*)$"
 )
 _PTXAS = re.compile(r"^(?:ptxas|nvlink) (?:.*?, line \d+; )?(?P<sev>error|fatal|warning)\s*: (?P<msg>.*)$")
-_LD = re.compile(
-    r"^(?:collect2|.*\bld(?:\.\w+)?): (?P<msg>.*(?:undefined (?:reference|symbol)|multiple definition|cannot find).*)$"
-)
-_UNDEFINED = re.compile(r"undefined reference to [`'](?P<symbol>.+?)'$")
 _COMMAND = re.compile(
     r"^(?:c\+\+|g\+\+|nvcc|cc1plus)(?:: | (?P<nsev>fatal|error)\s*: )(?:(?P<sev>fatal error|error): )?(?P<msg>.*)$"
 )
 _FROM = re.compile(r"^(?:In file included from|\s+from) (?P<file>[^:]+):(?P<line>\d+)[:,]")
 _REQUIRED = re.compile(r"^(?P<file>[^\s:][^:]*):(?P<line>\d+):(?:\d+:)?\s+required (?:from|by)")
-_AT_LINE = re.compile(r"detected during:?|instantiation of .* at line (?P<line>\d+)(?: of (?P<file>\S+))?")
-_PYTHON_SYMBOL = re.compile(r"^_?Py")
 MOST = 20
 
 
@@ -98,16 +92,11 @@ def _record(
 
 
 def _global(line: str) -> Diagnostic | None:
-    """A message that has no line: from ptxas, the linker or the driver."""
+    """A message that has no line: from ptxas or from a compiler as a whole."""
     if match := _PTXAS.match(line):
         if match["sev"] == "warning":
             return None
         return Diagnostic(severity="error", message=tidy(match["msg"]), code=kind_of(tidy(line)) or "bad_ptx")
-    if match := _LD.match(line):
-        undefined = _UNDEFINED.search(line)
-        if undefined and _PYTHON_SYMBOL.match(undefined["symbol"]):
-            return None
-        return Diagnostic(severity="error", message=tidy(match["msg"]), code=kind_of(tidy(line)) or "link_error")
     if (match := _COMMAND.match(line)) and (match["sev"] or match["nsev"]):
         message = match["msg"]
         return Diagnostic(severity="error", message=tidy(message), code=kind_of(tidy(message)) or "compiler_error")

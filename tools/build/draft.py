@@ -52,6 +52,8 @@ class Draft:
     cuda: list[Part]
     functions: list[tuple[str, str, str | None]] | None
     """Name, documentation and Python name, when that differs."""
+    headers: list[Part] = field(default_factory=list)
+    """Files that the sources include by name."""
     uses: frozenset[str] = frozenset()
     """Attributes that the candidate's Python code reads, of whatever object."""
     python_module: bool = True

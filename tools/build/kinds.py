@@ -14,6 +14,7 @@ _CUDA_NAMES = (
 
 # The first kind whose pattern is found wins: what is more particular stands above what is more general.
 _KINDS: dict[str, list[str]] = {
+    "library_not_found": [r"cannot find -l", r"unable to find library -l"],
     "missing_header": [r"No such file or directory", r"cannot open source file", r"could not open source file"],
     "static_shared_too_large": [r"uses too much shared data"],
     "too_many_registers": [r"uses too many registers", r"cannot meet .*launch bound", r"too many resources"],
@@ -48,7 +49,6 @@ _KINDS: dict[str, list[str]] = {
         r"a __global__ function call must be configured",
         r"must have a void return type",
     ],
-    "library_not_found": [r"cannot find -l", r"cannot find lib"],
     "undefined_symbol": [r"undefined reference to", r"undefined symbol"],
     "duplicate_symbol": [r"multiple definition of", r"redefinition of", r"has already been (?:defined|declared)"],
     "not_bindable": [

@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from tools.build import repairs
 from tools.build.calls import CUDA_CU, MAIN_CPP, BoundFunction, BuildCall, CaughtCall, Unit
-from tools.build.draft import Draft, Part, fail
+from tools.build.draft import Draft, fail
 from tools.build.flags import CheckedFlags, check_flags
 from tools.build.scanner import scan
 from tools.build.sources import load_draft, source_parts
@@ -72,7 +72,7 @@ def settle(
         name=draft.name,
         call=caught.fingerprint,
         units=_units(draft, plain_headers) if caught.kind == "load_inline" else _file_units(draft),
-        headers=[Part(path, text).source for path, text in caught.files.items() if not _is_unit(path, draft)],
+        headers=[part.source for part in draft.headers],
         bindings=bindings,
         error_handling=arguments.get("with_pytorch_error_handling") is not False,
         cflags=checked["extra_cflags"].flags,
@@ -224,15 +224,17 @@ def _units(draft: Draft, plain_headers: bool) -> list[Unit]:
 def _file_units(draft: Draft) -> list[Unit]:
     """One unit per file of a `load`; declarations and bindings go into a C++ file."""
     units: list[Unit] = []
-    for part in draft.cpp:
-        first = not units
+    at = draft.declare_at if draft.declare_at is not None else len(draft.cpp)
+    for label in dict.fromkeys(part.label for part in draft.cpp):
+        indices = [index for index, part in enumerate(draft.cpp) if part.label == label]
+        here = indices[0] <= at <= indices[-1] or (not units and at >= len(draft.cpp))
         units.append(
             Unit(
-                filename=part.label,
+                filename=label,
                 language="cpp",
-                parts=[part.source],
-                declarations=draft.declarations if first else [],
-                declare_at=0 if first and draft.declare_at is not None else 1,
+                parts=[draft.cpp[index].source for index in indices],
+                declarations=draft.declarations if here else [],
+                declare_at=min(at - indices[0], len(indices)) if here else 0,
             )
         )
     if not units and (draft.functions is not None or draft.declarations):
@@ -246,7 +248,3 @@ def _file_units(draft: Draft) -> list[Unit]:
             )
         )
     return units + [Unit(filename=part.label, language="cuda", parts=[part.source]) for part in draft.cuda]
-
-
-def _is_unit(path: str, draft: Draft) -> bool:
-    return any(part.label == path for part in draft.parts)

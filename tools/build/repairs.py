@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from tools.build.declarations import declaration, externalize, forwarder, signature, statement_begin, uses
 from tools.build.definitions import Function
 from tools.build.draft import Draft, Part, fail
@@ -175,6 +177,8 @@ def declare(draft: Draft) -> None:
         if function.internal and "" not in function.scopes:
             _export(draft, part, function)
             function = part.scan.defined(name)[0]
+        if draft.declared(name, draft.headers):
+            continue
         declared = draft.declared(name, draft.cpp)
         overloads = draft.defined(name, draft.cuda)
         if declared and len(overloads) == 1 and all(signature(f) != signature(function) for _, f in declared):
@@ -191,11 +195,12 @@ def _declare_one(draft: Draft, function: Function, used: tuple[Part, int] | None
     text = declaration(function, defaults=used is not None)
     if text in draft.declarations:
         return
+    # A bare Tensor is written out (`declaration` does the same), so that no `using` for it is needed.
     needed = [
-        statement
+        re.sub(r"(?<![\w:])Tensor\b", "torch::Tensor", statement)
         for part in draft.cuda
         for alias, statement in part.scan.aliases.items()
-        if alias in {t.text for t in (*function.head, *function.parameter_tokens)}
+        if alias != "Tensor" and alias in {t.text for t in (*function.head, *function.parameter_tokens)}
     ]
     for statement in needed:
         if statement not in draft.declarations:

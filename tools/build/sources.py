@@ -43,6 +43,7 @@ def load_draft(caught: CaughtCall) -> Draft:
     value = caught.arguments.get("sources")
     named = [str(v) for v in value] if isinstance(value, (list, tuple)) else [str(value)] if value else []
     draft = Draft(name=module_name(caught.name), cpp=[], cuda=[], functions=None)
+    draft.headers = [Part(label, text) for label, text in caught.files.items() if label.endswith(HEADER_SUFFIXES)]
     for path in named:
         label = PurePosixPath(path).name
         if label not in caught.files:

@@ -6,10 +6,11 @@ import os
 from pathlib import Path
 
 from tools.build.calls import BuildCall, CompileOutcome, Unit
-from tools.build.commands import Commands, Ran
+from tools.build.commands import Commands
 from tools.build.diagnostics import parse_output
+from tools.build.linking import REPORT_UNDEFINED, link_messages
 from tools.build.render import Rendered, render
-from tools.build.resources import parse_resources
+from tools.build.resources import kernel_resources
 from tools.build.toolchain import Toolchain
 
 _NVCC_FLAGS = [
@@ -36,7 +37,7 @@ def common_flags(call: BuildCall, toolchain: Toolchain) -> list[str]:
 def cxx_command(call: BuildCall, toolchain: Toolchain, source: str, output: str) -> list[str]:
     """The command that compiles a C++ unit."""
     flags = [*common_flags(call, toolchain), "-fPIC", toolchain.std, *call.cflags]
-    return [toolchain.cxx, *flags, "-c", source, "-o", output]
+    return [toolchain.cxx, *flags, "-c", f"./{source}", "-o", output]
 
 
 def nvcc_command(call: BuildCall, toolchain: Toolchain, source: str, output: str, arch: str) -> list[str]:
@@ -46,7 +47,7 @@ def nvcc_command(call: BuildCall, toolchain: Toolchain, source: str, output: str
     flags += call.cuda_cflags
     if not any(flag.startswith("-std=") for flag in flags):
         flags.append(toolchain.std)
-    return [toolchain.nvcc.path, *flags, "-Xptxas", "-v", "-c", source, "-o", output]
+    return [toolchain.nvcc.path, *flags, "-Xptxas", "-v", "-c", f"./{source}", "-o", output]
 
 
 def arch_flags(arch: str) -> list[str]:
@@ -63,7 +64,7 @@ def link_command(call: BuildCall, toolchain: Toolchain, objects: list[str], outp
     flags += ["-ltorch", "-ltorch_python"]
     if call.with_cuda and toolchain.nvcc:
         flags += [f"-L{toolchain.nvcc.library_dir}", "-lcudart"]
-    return [toolchain.cxx, *objects, *flags, "-o", output]
+    return [toolchain.cxx, *objects, *flags, REPORT_UNDEFINED, "-o", output]
 
 
 def compile_stock(call: BuildCall, toolchain: Toolchain, commands: Commands, arch: str) -> CompileOutcome:
@@ -86,27 +87,30 @@ def compile_stock(call: BuildCall, toolchain: Toolchain, commands: Commands, arc
         for unit, target in zip(call.units, objects, strict=True)
     ]
     ran = commands.run_all(compiles)
-    kernels = [
-        kernel
-        for unit, done in zip(call.units, ran, strict=True)
+    compiled = [
+        (target, done.output)
+        for unit, target, done in zip(call.units, objects, ran, strict=True)
         if unit.language == "cuda" and done.ok
-        for kernel in parse_resources(done.output)
     ]
-    library: str | None = None
-    if all(done.ok for done in ran) and (toolchain.links_cuda or not call.with_cuda):
-        library = f"{call.name}.so"
-        ran.append(commands.run(link_command(call, toolchain, objects, library)))
+    printed = "".join(output for _, output in compiled)
+    kernels = kernel_resources(call, printed, toolchain, commands, [target for target, _ in compiled])
     diagnostics = [d for done in ran for d in parse_output(done.output, rendered, failed=not done.ok)]
-    return _outcome(call, ran, library, commands).model_copy(update={"diagnostics": diagnostics, "kernels": kernels})
-
-
-def _outcome(call: BuildCall, ran: list[Ran], library: str | None, commands: Commands) -> CompileOutcome:
+    library: str | None = None
     ok = all(done.ok for done in ran)
+    if ok and (toolchain.links_cuda or not call.with_cuda):
+        library = f"{call.name}.so"
+        linked = commands.run(link_command(call, toolchain, objects, library))
+        ran.append(linked)
+        problems = link_messages(linked.output, call, failed=not linked.ok)
+        diagnostics += problems
+        ok = linked.ok and not problems
     return CompileOutcome(
         ok=ok,
         route="stock",
         library=library if ok else None,
         functions=call.functions,
+        diagnostics=diagnostics,
+        kernels=kernels,
         log="".join(commands.log),
         seconds=sum(done.seconds for done in ran),
         timed_out=any(done.timed_out for done in ran),
@@ -123,5 +127,5 @@ def write_headers(call: BuildCall, folder: Path) -> None:
 
 
 def _object_name(unit: Unit) -> str:
-    stem = unit.filename.rsplit(".", 1)[0]
+    stem = f"./{unit.filename}".rsplit(".", 1)[0]
     return f"{stem}.cuda.o" if unit.language == "cuda" else f"{stem}.o"

@@ -200,8 +200,6 @@ def _describe(home: Path, origin: Origin) -> Nvcc | None:
     library = next((p for p in (home / "lib64", home / "lib") if p.is_dir()), home / "lib64")
     if version is None or include is None:
         return None
-    beside = home / "bin" / "cuobjdump"
-    cuobjdump = str(beside) if os.access(beside, os.X_OK) else shutil.which("cuobjdump")
     return Nvcc(
         path=str(nvcc),
         version=version.group(1),
@@ -209,8 +207,16 @@ def _describe(home: Path, origin: Origin) -> Nvcc | None:
         include=str(include),
         library_dir=str(library),
         origin=origin,
-        cuobjdump=cuobjdump,
+        cuobjdump=_find_cuobjdump(home),
     )
+
+
+def _find_cuobjdump(home: Path) -> str | None:
+    """The disassembler beside nvcc, on PATH, or among this Python's packages."""
+    packages = sorted((Path(sysconfig.get_path("purelib")) / "nvidia").glob("*/bin/cuobjdump"), reverse=True)
+    found = shutil.which("cuobjdump")
+    places = [home / "bin" / "cuobjdump", *([Path(found)] if found else []), *packages]
+    return next((str(place) for place in places if os.access(place, os.X_OK)), None)
 
 
 def _output(argv: list[str]) -> str:
