@@ -16,10 +16,6 @@ from tools.sandbox.policy import Policy
 _THREAD_ROOM = 4096
 
 
-class SetupFailure(Exception):  # noqa: N818 - named for what happened
-    """A part of the isolation could not be set up."""
-
-
 def become_init(policy: Policy, user: tuple[int, int], line: int, report: Callable[[int], NoReturn]) -> None:
     """In the first process of new namespaces: set the view up and fork the child, in which this returns.
 

@@ -75,7 +75,7 @@ def build_view(policy: Policy) -> list[int]:
 def seal_proc() -> None:
     """Make the parts of /proc read-only that are the machine's: they would be writable to uid 0 without a capability.
 
-    Not all of /proc: the CUDA driver writes to its own process's files there, and fails with "OS call failed" otherwise.
+    Not all of it: the CUDA driver writes to its own process's files there, and fails with "OS call failed" otherwise.
     """
     for name in _MACHINE_PROC:
         path = _PROC / name

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
 from dataclasses import dataclass
 
 from tools.sandbox.policy import Policy
@@ -51,6 +52,8 @@ class Tree:
         """One look at everything; at the dearer things only now and then."""
         private = shared = count = 0
         pids = self._pids()
+        if self.policy.processes is not None and len(pids) > 2 * self.policy.processes:
+            return Use(0, len(pids), 0)  # no time to lose: they are becoming more meanwhile
         for pid in pids:
             status = _read(*self._place(pid, "status"))
             if not status or b"\nState:\tZ" in status:
@@ -69,21 +72,19 @@ class Tree:
         held = sum(_used(fd) for fd in self.private) + self.unmapped
         return Use(private + max(shared, held), count, self.disk)
 
-    def descendants(self, root: int) -> list[int]:
-        """All processes below `root`, in the pid namespace of this process."""
-        parents: dict[int, list[int]] = {}
-        for pid in _numbered("/proc"):
-            parents.setdefault(_parent(_read(f"/proc/{pid}/stat", None)), []).append(pid)
-        found, waiting = list[int](), [root]
-        while waiting:
-            children = parents.get(waiting.pop(), [])
-            found += children
-            waiting += children
-        return found
+    def kill_descendants(self) -> None:
+        """Send SIGKILL to all below this process: to whole groups, since those cannot fork faster than they die."""
+        below = _descendants(os.getpid())
+        for group in {group for _, group in below} - {os.getpgrp()}:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(group, signal.SIGKILL)
+        for pid, _ in below:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGKILL)
 
     def _pids(self) -> list[int]:
         if self.policy.isolation != "namespaces":
-            return self.descendants(os.getpid())
+            return [pid for pid, _ in _descendants(os.getpid())]
         return [] if self.proc is None else [pid for pid in _numbered(self.proc) if pid != 1]
 
     def _place(self, pid: int, name: str) -> tuple[str, int | None]:
@@ -147,9 +148,22 @@ def _field(status: bytes, name: bytes) -> int:
     return int(status[start + len(name) + 2 :].split(None, 1)[0]) * 1024 if start >= 0 else 0
 
 
-def _parent(stat: bytes) -> int:
-    # The command name before it may hold spaces and brackets: the fields begin after the last bracket.
-    return int(stat[stat.rindex(b")") + 2 :].split()[1]) if stat else -1
+def _descendants(root: int) -> list[tuple[int, int]]:
+    """All that live below `root`, as pid and process group, in the pid namespace of this process."""
+    children: dict[int, list[tuple[int, int]]] = {}
+    for pid in _numbered("/proc"):
+        stat = _read(f"/proc/{pid}/stat", None)
+        if stat:
+            # The command name may hold spaces and brackets: the fields begin after the last bracket.
+            state, parent, group = stat[stat.rindex(b")") + 2 :].split(None, 3)[:3]
+            if state not in b"ZX":
+                children.setdefault(int(parent), []).append((pid, int(group)))
+    found, waiting = list[tuple[int, int]](), [root]
+    while waiting:
+        below = children.get(waiting.pop(), [])
+        found += below
+        waiting += [pid for pid, _ in below]
+    return found
 
 
 def _used(fd: int) -> int:

@@ -20,13 +20,14 @@ from collections.abc import Callable
 from typing import NoReturn
 
 from tools.sandbox import linux
-from tools.sandbox.isolation import SetupFailure, become_init, hold_back
+from tools.sandbox.isolation import become_init, hold_back
 from tools.sandbox.notify import Supervisor
 from tools.sandbox.output import Output
 from tools.sandbox.policy import Outcome, Policy
 from tools.sandbox.tree import Tree
 
 _POLL_SECONDS = 0.05
+_KILL_AGAIN_SECONDS = 0.002
 _STATUS = struct.Struct("=iq")
 _LENGTH = struct.Struct("!I")
 KILL = b"K"
@@ -128,9 +129,9 @@ class _Warden:
             linux.close_all_but({line, *self.keep})
             # A message from here carries the sender's pid, which the kernel translates for the receiver.
             os.write(line, b"started")
-        except (OSError, SetupFailure) as error:
+        except BaseException as error:
             with contextlib.suppress(OSError):
-                os.write(line, b"E" + str(error).encode()[:4000])
+                os.write(line, b"E" + f"{type(error).__name__}: {error}".encode()[:4000])
             os._exit(125)
         self.run_child(line)
 
@@ -249,19 +250,23 @@ class _Warden:
 
     def kill_all(self) -> None:
         """End every descendant. With namespaces the kernel does it when their init dies; else until none is left."""
+        spaces = self.policy.isolation == "namespaces"
         if self.direct > 0:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self.direct, signal.SIGKILL)
         while True:
-            for pid in self.tree.descendants(os.getpid()):
-                with contextlib.suppress(ProcessLookupError, PermissionError):
-                    os.kill(pid, signal.SIGKILL)
+            if not spaces:
+                self.tree.kill_descendants()
             try:
-                pid, status, _ = os.wait4(-1, 0)
+                # With namespaces there is one to wait for, else as many as have died meanwhile.
+                pid, status, _ = os.wait4(-1, 0 if spaces else os.WNOHANG)
+                while pid:
+                    if pid == self.direct and not spaces:
+                        self.status = status
+                    pid, status, _ = os.wait4(-1, os.WNOHANG)
             except ChildProcessError:
                 return
-            if pid == self.direct and self.policy.isolation != "namespaces":
-                self.status = status
+            time.sleep(_KILL_AGAIN_SECONDS)
 
     def send(self, value: object) -> None:
         body = json.dumps(value).encode()
