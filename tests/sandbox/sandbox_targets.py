@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from tools.channel import send_json
+from tools.sandbox import filter as call_filter
 from tools.sandbox import lock_down
 from tools.sandbox.calls import NUMBERS
 
@@ -163,3 +164,14 @@ def insist(sock: socket.socket, args: dict[str, Any], fds: list[int]) -> None:
             os.kill(1, 9)
         with contextlib.suppress(OSError):
             Path(f"/usr/{number}").touch()
+
+
+def attempt_unsupervised(sock: socket.socket, args: dict[str, Any], fds: list[int]) -> None:
+    """An attempt on a kernel that knows no listeners for filters."""
+    install = call_filter._install
+
+    def without_listeners(program: bytes, flags: int) -> int | None:
+        return None if flags & call_filter._FLAG_NEW_LISTENER else install(program, flags)
+
+    call_filter._install = without_listeners
+    attempt(sock, args, fds)

@@ -13,7 +13,7 @@ from tools.sandbox import linux, mounts
 from tools.sandbox.policy import Policy
 
 # Threads count as processes for the kernel's own limits: room for OpenMP pools on large machines.
-_THREAD_ROOM = 4096
+_THREAD_ROOM = 2048
 
 
 def become_init(policy: Policy, user: tuple[int, int], line: int, report: Callable[[int], NoReturn]) -> None:
