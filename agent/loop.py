@@ -64,10 +64,11 @@ def answer(run: Run, call: ToolCall) -> None:
     start = time.monotonic()
     run.start_call(call)
     record = run.toolbox.call(call.name, call.arguments)
+    seconds = time.monotonic() - start
     text = render(record.kind, report=record)
     if len(run.pending) == 1:
         text += "\n" + run.status()
-    run.add_result(call, record, text, time.monotonic() - start)
+    run.add_result(call, record, text, seconds)
     run.submitted = isinstance(record, Submitted)
 
 

@@ -34,6 +34,7 @@ def _environment() -> Environment:
         number=formats.number,
         percent=formats.percent,
         speedup=formats.speedup,
+        fact=formats.fact,
     )
     return environment
 

@@ -66,6 +66,11 @@ def speedup(ratio: _HasBounds) -> str:
     return f"{ratio.value:.3g}× (95% interval {ratio.low:.3g} to {ratio.high:.3g})"
 
 
+def fact(value: object) -> str:
+    """One observed value: few digits where it is a float, else as it is."""
+    return number(value, 4) if isinstance(value, float) else str(value)
+
+
 def tidy(text: str) -> str:
     """No trailing blanks, no more than one empty line in a row, none at either end."""
     text = "\n".join(line.rstrip() for line in text.splitlines())

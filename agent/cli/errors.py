@@ -23,17 +23,19 @@ def fail(message: str, code: int = UNUSABLE) -> NoReturn:
 @contextmanager
 def told() -> Generator[None]:
     """Every failure that a user can do something about ends here."""
-    from tools.evaluator import EvaluatorError
-
     from agent.models import ModelError
     from agent.stops import Abandoned, Stop
     from problems import ProblemError
+    from tools.build.toolchain import ToolchainError
+    from tools.evaluator import EvaluatorError
     from transcripts import TranscriptError
 
     try:
         yield
     except (ProblemError, TranscriptError, EvaluatorError, ModelError) as error:
         fail(str(error))
+    except ToolchainError as error:
+        fail(f"Nothing can be built here: {error}.")
     except Abandoned as error:
         fail(str(error), error.exit_code)
     except Stop:
@@ -45,6 +47,8 @@ def told() -> Generator[None]:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise typer.Exit(NONE_FOUND) from None
     except OSError as error:
+        if error.errno in (errno.EAGAIN, errno.ENOMEM):
+            fail(f"The machine has no process or memory left ({error.strerror}). End something, and run it again.")
         if error.errno not in (errno.ENOSPC, errno.EDQUOT):
             raise
         fail(f"The disk is full ({error.filename or 'no file named'}). Make room, and run the same command again.")

@@ -76,7 +76,7 @@ def test_exactly_one_source_of_replies(agent: Agent, more: list[str]):
         ("", "empty"),
         ("def get_inputs():\n    return []\n", "Model"),
         ("class Model:\n    pass\n", "get_inputs"),
-        ("class Model(:\n", "Python"),
+        ("class Model(:\n", "line 1"),
     ],
 )
 def test_a_problem_file_that_is_none(agent: Agent, source: str | None, said: str):
