@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import json
 import threading
 import time
 from collections.abc import Callable
@@ -14,12 +13,12 @@ from pathlib import Path
 from typing import Any, Literal
 
 from tools.build.cache import BuildCache, build_key
-from tools.build.calls import BuildCall, CaughtCall, CompileOutcome
-from tools.build.capturing import Captured, capture_calls
+from tools.build.calls import BuildCall, CompileOutcome
+from tools.build.capturing import capture_calls
 from tools.build.commands import Commands
-from tools.build.draft import PlumbingError
 from tools.build.fast import FastKit, compile_fast, prepare
-from tools.build.plumbing import python_uses, settle
+from tools.build.settling import Settled, settle_all
+from tools.build.standalone import completed, differs, with_preamble
 from tools.build.stock import compile_stock
 from tools.build.toolchain import DEFAULT_ARCH, Toolchain, find_toolchain
 from tools.nursery import Nursery
@@ -108,11 +107,14 @@ class Builder:
         report.findings += captured.findings
         if captured.verdict is not None:
             return report.result(captured.verdict)
-        calls = self._settle(source, captured, report)
-        if any(f.severity == "error" for f in report.findings):
+        settled = settle_all(source, captured.calls, device=self.device, arch=self.arch, std=self.toolchain.std)
+        report.diagnostics += settled.diagnostics
+        report.findings += settled.findings
+        if settled.findings:
             return report.result(Verdict.SANDBOX_VIOLATION)
-        if len(calls) < len(captured.calls):
+        if settled.diagnostics:
             return report.result(Verdict.COMPILE_ERROR)
+        calls = settled.calls
         with ThreadPoolExecutor(max_workers=max(1, len(calls))) as pool:
             built = list(pool.map(lambda call: self._build_call(call, stock=stock, timeout=timeout), calls))
         for call, (module, outcome) in zip(calls, built, strict=True):
@@ -133,31 +135,28 @@ class Builder:
             return report.result(Verdict.COMPILE_ERROR)
         return report.result(None)
 
-    def _settle(self, source: str, captured: Captured, report: _Report) -> list[BuildCall]:
-        """The calls made ready; those that can't be leave a diagnostic. Names are made unique."""
-        calls: list[BuildCall] = []
-        uses = python_uses(source)
-        names: set[str] = set()
-        for index, caught in enumerate(_distinct(captured.calls)):
-            try:
-                call, findings = settle(
-                    caught, index, device=self.device, arch=self.arch, std=self.toolchain.std, uses=uses
-                )
-            except PlumbingError as error:
-                report.diagnostics.append(error.diagnostic)
-                continue
-            report.findings += findings
-            calls.append(_with_unique_name(call, names))
-            names.add(calls[-1].name)
-        return calls
+    def standalone(self, source: str, *, init_args: list[Any] | None) -> str:
+        """The candidate file `source` as a plain PyTorch builds it: what `BuildResult.added` names is written in.
+
+        A file that needs nothing, or can't be built, comes back unchanged.
+        """
+        settled = self._settled(source, init_args)
+        text = completed(source, settled.pairs)
+        if text == source or not any(differs(*pair) for pair in self._settled(text, init_args).pairs):
+            return text
+        return with_preamble(source, settled.pairs)
+
+    def _settled(self, source: str, init_args: list[Any] | None) -> Settled:
+        captured = capture_calls(
+            self.nursery, self.cache, source, device=self.device, arch=self.arch, init_args=init_args
+        )
+        return settle_all(source, captured.calls, device=self.device, arch=self.arch, std=self.toolchain.std)
 
     def _build_call(self, call: BuildCall, *, stock: bool, timeout: float) -> tuple[BuiltModule, CompileOutcome]:
         begin = time.monotonic()
-        routes: list[Route] = ["stock"] if stock or self._fast_kit() is None else ["fast", "stock"]
-        for route in routes:
-            key, outcome, cached = self._by_route(call, route, timeout)
-            if outcome.ok:
-                break
+        fast = None if stock or self._fast_kit() is None else self._by_route(call, "fast", timeout)
+        # What the fast route can't build is the stock one's to judge.
+        key, outcome, cached = fast if fast and fast[1].ok else self._by_route(call, "stock", timeout)
         place = self.cache.place(key)
         module = BuiltModule(
             name=call.name,
@@ -214,23 +213,3 @@ def _in_background(work: Callable[[], FastKit | None]) -> Future[FastKit | None]
 def source_key(source: str) -> str:
     """Identifies a candidate file by its text."""
     return hashlib.sha256(source.encode("utf-8", "surrogatepass")).hexdigest()[:32]
-
-
-def _distinct(calls: list[CaughtCall]) -> list[CaughtCall]:
-    """Calls that build different things under the same name stay apart; repeats of the same call count once."""
-    seen: dict[str, CaughtCall] = {}
-    for call in calls:
-        seen.setdefault(json.dumps([call.name, call.fingerprint]), call)
-    return list(seen.values())
-
-
-def _with_unique_name(call: BuildCall, names: set[str]) -> BuildCall:
-    name = call.name
-    number = 2
-    while name in names:
-        name = f"{call.name}_{number}"
-        number += 1
-    if name == call.name:
-        return call
-    note = f"a second module named {call.name} is built as {name}"
-    return call.model_copy(update={"name": name, "added": [*call.added, note]})

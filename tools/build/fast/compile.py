@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from tools.build.calls import BuildCall, CompileOutcome, Unit
@@ -10,6 +11,7 @@ from tools.build.diagnostics import parse_output
 from tools.build.fast.declarations import declare
 from tools.build.fast.kit import FastKit
 from tools.build.fast.prelude import prelude, words
+from tools.build.linking import REPORT_UNDEFINED
 from tools.build.render import Rendered, render
 from tools.build.resources import kernel_resources
 from tools.build.stock import cxx_command, link_command, nvcc_command, write_headers
@@ -68,9 +70,10 @@ def compile_fast(call: BuildCall, toolchain: Toolchain, kit: FastKit, commands: 
     ]
     printed = "".join(output for _, output in compiled)
     kernels = kernel_resources(call, printed, toolchain, commands, [target for target, _ in compiled])
-    if all(done.ok for done in ran):
-        ran.append(commands.run(made.link))
     ok = all(done.ok for done in ran)
+    if ok:
+        ran.append(commands.run(made.link))
+        ok = ran[-1].ok and not _unresolved(ran[-1].output)
     return CompileOutcome(
         ok=ok,
         route="fast",
@@ -83,6 +86,12 @@ def compile_fast(call: BuildCall, toolchain: Toolchain, kit: FastKit, commands: 
         timed_out=any(done.timed_out for done in ran),
         out_of_memory=any(done.out_of_memory for done in ran),
     )
+
+
+def _unresolved(output: str) -> list[str]:
+    """Symbols that nothing on the link line defines. OpenMP's come with libtorch when the module is loaded."""
+    symbols = re.findall(r"undefined reference to [`']([^`']+)'", output)
+    return [s for s in symbols if not s.startswith(("GOMP_", "omp_"))]
 
 
 def _made_headers(unit: Unit, text: str, kit: FastKit) -> dict[str, str]:
@@ -118,4 +127,4 @@ def _link(call: BuildCall, toolchain: Toolchain, kit: FastKit, objects: list[str
     stock = link_command(call, toolchain, objects, library)
     dropped = {"-ltorch", "-ltorch_python", "-ltorch_cpu", "-ltorch_cuda", "-lc10_cuda", "-lc10"}
     kept = [flag for flag in stock if flag not in dropped]
-    return [*kept[:-2], kit.bridge, "-lc10", f"-Wl,-rpath,{toolchain.torch_lib}", *kept[-2:]]
+    return [*kept[:-2], REPORT_UNDEFINED, kit.bridge, "-lc10", f"-Wl,-rpath,{toolchain.torch_lib}", *kept[-2:]]

@@ -24,8 +24,8 @@ _HEADERS = {
     "cmath": "sqrt sqrtf exp expf exp2 exp2f log logf log2 log2f log10 log1p log1pf expm1 expm1f pow powf sin sinf cos "
     "cosf tan tanf tanh tanhf sinh cosh asin acos atan atan2 atan2f erf erff erfc erfcf fabs fabsf fmax fmaxf "
     "fmin fminf fma fmaf floor floorf ceil ceilf round roundf rint rintf lrint trunc truncf fmod fmodf cbrt hypot "
-    "isnan isinf isfinite signbit copysign copysignf abs INFINITY NAN M_PI M_SQRT2 M_SQRT1_2 M_2_SQRTPI M_LN2 M_E M_LOG2E rsqrt "
-    "lgamma tgamma ldexp frexp nextafter remainder HUGE_VALF nearbyint",
+    "isnan isinf isfinite signbit copysign copysignf abs INFINITY NAN M_PI M_SQRT2 M_SQRT1_2 M_2_SQRTPI M_LN2 M_E "
+    "M_LOG2E rsqrt lgamma tgamma ldexp frexp nextafter remainder HUGE_VALF nearbyint",
     "complex": "complex",
     "cstdint": "int8_t int16_t int32_t uint8_t uint16_t uint32_t uint64_t uintptr_t intptr_t INT32_MAX INT64_MAX",
     "cstdio": "printf fprintf sprintf snprintf puts stderr stdout fflush FILE fopen putchar",

@@ -1,10 +1,18 @@
 // The bridge library: one translation unit with torch's own headers, built once per installation.
 // It gives the thin headers (../include) a plain C interface to libtorch, so that candidates need not parse torch.
-#include <torch/extension.h>
-
+#include <ATen/Parallel.h>
+#include <ATen/core/Formatting.h>
+#include <ATen/core/Tensor.h>
 #include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/ops/from_blob.h>
+#include <c10/core/DefaultDtype.h>
+#include <c10/core/GradMode.h>
+#include <c10/core/InferenceMode.h>
+#include <c10/util/ParallelGuard.h>
 #include <torch/csrc/Exceptions.h>
 #include <torch/csrc/autograd/python_variable.h>
+#include <torch/csrc/autograd/variable.h>
+#include <torch/csrc/utils/pybind.h>
 
 // By its path: the folder of the thin headers must not be searched here, they shadow torch's.
 #include "../include/kfast/bridge.h"
