@@ -32,6 +32,7 @@ class CaughtCall(Record):
     name: str
     fingerprint: str
     arguments: dict[str, Any] = Field(default_factory=dict)
+    tuples: list[str] = Field(default_factory=list, description="arguments that were tuples, which torch refuses")
     files: dict[str, str] = Field(default_factory=dict)
     where: Literal["import", "construction"] = "import"
     line: int | None = Field(default=None, description="line of the call in the candidate's own file")

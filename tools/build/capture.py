@@ -116,6 +116,7 @@ class _Recorder:
                 "name": name,
                 "fingerprint": fingerprint(kind, arguments),
                 "arguments": plain(arguments),
+                "tuples": [key for key, value in arguments.items() if isinstance(value, tuple)],
                 "files": _files(arguments) if kind == "load" else {},
                 "where": self.where,
                 "line": _line_of_caller(),

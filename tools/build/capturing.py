@@ -69,7 +69,7 @@ def capture_calls(
 
 
 def _key(args: dict[str, Any]) -> str:
-    return hashlib.sha256(json.dumps(["capture-1", args], sort_keys=True).encode("utf-8")).hexdigest()[:32]
+    return hashlib.sha256(json.dumps(["capture-2", args], sort_keys=True).encode("utf-8")).hexdigest()[:32]
 
 
 def _keep(place: Path, reply: _Reply) -> None:

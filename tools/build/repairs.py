@@ -45,8 +45,22 @@ def move_device_code(draft: Draft) -> None:
                 line = line_of(part.text, block.begin)
                 draft.cpp.append(Part(part.label, part.text[block.begin : block.end], line))
                 part.text = blank(part.text, block.begin, block.end)
+        if _repeated(part, draft.cuda):
+            draft.note(f"{part.label} repeats what cuda_sources define and was left out")
+            continue
         draft.cuda.append(part)
         draft.note(f"{part.label} holds CUDA code and was compiled as cuda_sources")
+
+
+def _repeated(part: Part, others: list[Part]) -> bool:
+    """Whether all that `part` defines is defined in `others`, word for word."""
+
+    def words(source: Part, function: Function) -> list[str]:
+        return [t.text for t in source.scan.tokens if function.begin <= t.start < function.end]
+
+    mine = [f for f in part.scan.functions if f.defined]
+    there = [words(other, f) for other in others for f in other.scan.functions if f.defined]
+    return bool(mine) and all(words(part, f) in there for f in mine)
 
 
 def lift_extern_c(draft: Draft) -> None:
