@@ -61,7 +61,7 @@ class Baselines:
                 self._session.worker.ask({"op": "variant", "kind": kind}, COMPILE_SECONDS)
                 for _ in range(3):
                     self._session.worker.run({"op": "time", "inputs": trial.spec, "tensors": self._bench.slots[0], "landing": 0, "seed": seed, "cold": True}, COMPILE_SECONDS)  # fmt: skip
-                calls = [self._session.time(trial.spec, 0, cold=True, seed=seed).us for _ in range(ROUNDS)]
+                calls = [self._session.time(trial.spec, 0, cold=True, seed=seed)[0].us for _ in range(ROUNDS)]
             except CandidateFailed:
                 if self._session.worker.dead:
                     break

@@ -11,7 +11,12 @@ import torch
 
 OWN = "own"
 ELEMENT = "one_element"
-SPECIAL = ("scaled_up", "scaled_down", "shifted_down", "shifted_up", "negated", "sparse", "ties")
+SPECIAL = (
+    "scaled_up", "scaled_down", "shifted_down", "shifted_up", "negated", "sparse", "ties", "mostly_zero", "mostly_one",
+)  # fmt: skip
+TIED = ("sparse", "ties", "mostly_zero", "mostly_one")
+"""Kinds on which an index output (argmax) is not unique."""
+
 SHIFT = 120.0
 """exp(-120) underflows and exp(120) overflows in fp32."""
 
@@ -35,6 +40,10 @@ def _derive(kind: str, t: torch.Tensor, generator: torch.Generator) -> torch.Ten
     if kind == "sparse":
         keep = torch.rand(t.shape, generator=generator, device=t.device) < 0.1
         return torch.where(keep, t, torch.zeros((), dtype=t.dtype, device=t.device))
+    if kind in ("mostly_zero", "mostly_one"):
+        # A hundredth differs: code that samples a few elements takes it for constant.
+        keep = torch.rand(t.shape, generator=generator, device=t.device) < 0.01
+        return torch.where(keep, 4 * t + 1, torch.full((), float(kind == "mostly_one"), dtype=t.dtype, device=t.device))
     if kind == "ties":
         return torch.round(t * 4) / 4
     raise ValueError(kind)
