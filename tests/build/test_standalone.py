@@ -51,9 +51,8 @@ def test_a_complete_file_is_left_alone(standalone, cuda_builder):
             f"ext = load_inline(name='e_1', cuda_sources=[kernel], cpp_sources=[{DECLARATION!r}], functions=['go'])",
         ),
         (
-            'cpp = "int one() { return 1; }"; ext = load_inline("e", cpp, kernel, functions=["go", "one"])',
-            'cpp = "int one() { return 1; }"; '
-            f'ext = load_inline("e", [cpp, {DECLARATION!r}], kernel, functions=["go", "one"])',
+            'ext = load_inline("e", "int one();", kernel, functions=["go"])',
+            f'ext = load_inline("e", ["int one();", {DECLARATION!r}], kernel, functions=["go"])',
         ),
         (
             f'ext = load_inline("é", "{DECLARATION}", kernel, functions="go", extra_cuda_cflags="-O3 -arch=sm_70")',

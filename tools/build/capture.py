@@ -69,7 +69,9 @@ def capture(source: str, device: str, arch: str, init_args: list[Any] | None, *,
         constructing = recorder.where == "construction" and (recorder.calls or init_args is None)
         if not (at_import_with_stub or constructing):
             error = python_error(raised, source, CANDIDATE_FILE)
-    return {"calls": recorder.calls, "error": error, "has_model": "ModelNew" in module.__dict__}
+    # A file that stopped early for such an error has not come to its class yet.
+    has_model = "ModelNew" in module.__dict__ or (recorder.stub_used and "class ModelNew" in source)
+    return {"calls": recorder.calls, "error": error, "has_model": has_model}
 
 
 def _calls_in_text(source: str) -> int:

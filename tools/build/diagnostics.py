@@ -22,6 +22,7 @@ _COMMAND = re.compile(
 )
 _FROM = re.compile(r"^(?:In file included from|\s+from) (?P<file>[^:]+):(?P<line>\d+)[:,]")
 _REQUIRED = re.compile(r"^(?P<file>[^\s:][^:]*):(?P<line>\d+):(?:\d+:)?\s+required (?:from|by)")
+_DETAIL = re.compile(r"^ +(?P<detail>(?:operand|argument|object) types? (?:are|is): .*)$")
 MOST = 20
 
 
@@ -37,6 +38,11 @@ def parse_output(output: str, rendered: Sequence[Rendered], *, failed: bool) -> 
     for line in output.splitlines():
         if match := _FROM.match(line) or _REQUIRED.match(line):
             via.append((match["file"], int(match["line"])))
+            continue
+        if found and (match := _DETAIL.match(line)):
+            # nvcc gives the types on a line of their own.
+            message = f"{found[-1].message} ({match['detail']})"
+            found[-1] = found[-1].model_copy(update={"message": message, "code": kind_of(message)})
             continue
         diagnostic = _located(line, files, via) or _global(line)
         if diagnostic is not None:

@@ -71,6 +71,7 @@ _KINDS: dict[str, list[str]] = {
     "no_operator": [r"no operator .* matches", r"no match for 'operator", r"invalid operands"],
     "not_constant": [
         r"must have a constant value",
+        r"variable length array",
         r"not a constant expression",
         r"is not usable in a constant expression",
         r"must be a constant|constant value is required",

@@ -1,0 +1,3 @@
+// line 3: ambiguous
+int g(float); int g(long);
+int f() { return g(1); }

@@ -1,0 +1,3 @@
+// line 3: wrong_arguments
+int g(int a, int b);
+int f() { return g(1); }

@@ -1,0 +1,6 @@
+// line 5: syntax
+int f() {
+  if (true) {
+  return 1;
+}
+

@@ -1,0 +1,85 @@
+"""Compilers are found where they are, and a missing one is told with what to install."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from tools.build import toolchain
+from tools.build.toolchain import ToolchainError, find_all_nvcc, find_toolchain
+
+
+@pytest.fixture(autouse=True)
+def fresh():
+    """Nothing found before counts."""
+    for function in (find_toolchain, toolchain.find_nvcc):
+        function.cache_clear()
+    yield
+    for function in (find_toolchain, toolchain.find_nvcc):
+        function.cache_clear()
+
+
+def test_this_machine_builds_cpp():
+    import torch
+
+    found = find_toolchain(cuda=False)
+    assert found.torch_version == torch.__version__
+    assert found.torch_cuda == torch.version.cuda
+    assert found.nvcc is None
+    assert "g++" in found.describe(cuda=False) or "c++" in found.describe(cuda=False)
+
+
+def test_standard_and_flags_are_those_of_torch():
+    from torch.utils import cpp_extension
+
+    found = find_toolchain(cuda=False)
+    assert cpp_extension.include_paths("cpu") == found.torch_include
+    assert cpp_extension.library_paths("cpu") == [found.torch_lib]
+    text = open(cpp_extension.__file__).read()  # noqa: SIM115, PTH123
+    assert f"'{found.std}'" in text
+
+
+@pytest.mark.nvcc
+def test_nvcc_is_found_behind_links_and_scripts(tmp_path, monkeypatch):
+    if not find_all_nvcc():
+        pytest.skip("no nvcc")
+    real = find_all_nvcc()[0]
+    script = tmp_path / "nvcc"
+    script.write_text(f'#!/bin/sh\nexec {real.path} "$@"\n')
+    script.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    monkeypatch.delenv("CUDA_HOME", raising=False)
+    toolchain.find_nvcc.cache_clear()
+    found = toolchain.find_nvcc()
+    assert found is not None
+    assert (found.home, found.version) == (real.home, real.version)
+    assert found.short == ".".join(real.version.split(".")[:2])
+
+
+def test_missing_compiler_says_what_to_install(monkeypatch):
+    monkeypatch.setenv("PATH", "/nonexistent")
+    monkeypatch.delenv("CXX", raising=False)
+    with pytest.raises(ToolchainError, match=r"apt install g\+\+"):
+        find_toolchain(cuda=False)
+
+
+def test_missing_nvcc_says_what_to_install(monkeypatch):
+    monkeypatch.setattr(toolchain, "find_nvcc", lambda: None)
+    with pytest.raises(ToolchainError, match=r'pip install "kernel-agent\[nvcc\]"'):
+        find_toolchain(cuda=True)
+
+
+def test_broken_compiler_is_told(tmp_path, monkeypatch):
+    broken = tmp_path / "c++"
+    broken.write_text("#!/bin/sh\necho no licence\n")
+    broken.chmod(0o755)
+    monkeypatch.setenv("CXX", str(broken))
+    with pytest.raises(ToolchainError, match=r"does not run as a C\+\+ compiler.*no licence"):
+        find_toolchain(cuda=False)
+
+
+def test_builds_never_import_torch_in_the_agent():
+    code = "import sys, tools.build; tools.build.find_toolchain(cuda=False); assert 'torch' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
