@@ -6,7 +6,6 @@ Both ends may be hostile to the other: a frame is bounded before a byte of it is
 
 from __future__ import annotations
 
-import contextlib
 import json
 import select
 import socket
@@ -18,6 +17,7 @@ _LENGTH = struct.Struct("!I")
 # Large enough for a candidate's source or a profile, small enough to be harmless a few times over.
 MAX_BYTES = 4 << 20
 _CHUNK = 1 << 16
+_GRACE_SECONDS = 1.0
 
 
 class ChannelError(Exception):
@@ -80,8 +80,10 @@ def _deadline(timeout: float | None) -> float | None:
 def _wait(sock: socket.socket, event: int, deadline: float | None) -> None:
     poll = select.poll()
     poll.register(sock, event)
-    left = None if deadline is None else max(0.0, deadline - time.monotonic())
-    if not poll.poll(None if left is None else left * 1000):
+    left = None if deadline is None else deadline - time.monotonic()
+    # What is there already may still be taken, but not for as long as someone keeps dripping.
+    late = left is not None and left < -_GRACE_SECONDS
+    if late or not poll.poll(None if left is None else max(0.0, left) * 1000):
         raise ChannelTimeout("the other end did not answer in time")
 
 
@@ -89,14 +91,12 @@ def _read(sock: socket.socket, size: int, deadline: float | None) -> bytes:
     data = bytearray()
     while len(data) < size:
         _wait(sock, select.POLLIN, deadline)
-        chunk = b""
         try:
             chunk = sock.recv(min(_CHUNK, size - len(data)), socket.MSG_DONTWAIT)
         except BlockingIOError:
             continue
-        except OSError:
-            with contextlib.suppress(OSError):
-                sock.close()
+        except OSError as error:
+            raise ChannelClosed(f"the channel broke ({error})") from None
         if not chunk:
             raise ChannelClosed("the other end closed the channel")
         data += chunk

@@ -10,6 +10,7 @@ import signal
 import socket
 import stat
 import subprocess
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -143,6 +144,13 @@ def _open_many(args: dict[str, Any]) -> None:
 def _status(args: dict[str, Any]) -> dict[str, str]:
     lines = (line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
     return {name: value.strip() for name, value in lines}
+
+
+def _threads(args: dict[str, Any]) -> None:
+    threading.stack_size(64 << 10)
+    for _ in range(args["count"]):
+        threading.Thread(target=time.sleep, args=(60,), daemon=True).start()
+    time.sleep(60)
 
 
 def _nothing(args: dict[str, Any]) -> None:

@@ -79,6 +79,14 @@ def test_one_large_file(nursery: Nursery, tmp_path: Path) -> None:
     assert (tmp_path / "file").stat().st_size <= 8 * _MIB
 
 
+def test_threads(nursery: Nursery) -> None:
+    succeeded, _, status = attempt(nursery, "threads", Limits(seconds=60, processes=4), count=4096)
+    assert succeeded is None
+    # In a pid namespace with a limit of its own the last thread cannot be made; elsewhere the warden counts them.
+    ended = status.code == 1 and "start new thread" in status.output
+    assert ended or (status.signal == 9 and "threads at one time" in status.violations[0])
+
+
 def test_open_files(nursery: Nursery) -> None:
     succeeded, given, _ = attempt(nursery, "open_many", Limits(seconds=60, open_files=50), count=100)
     assert succeeded is False

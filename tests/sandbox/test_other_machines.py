@@ -120,7 +120,7 @@ linux.set_mount_readonly = missing
 VIEW = """
 import json, os, pwd, sys
 from pathlib import Path
-from tools.sandbox import isolation, linux, mounts, warden
+from tools.sandbox import isolation, linux, mounts
 from tools.sandbox.policy import Policy
 
 home, kept = Path(sys.argv[1]), Path(sys.argv[2])
@@ -128,7 +128,7 @@ account = list(pwd.getpwuid(os.getuid()))
 account[5] = str(home)
 pwd.getpwuid = lambda _: pwd.struct_passwd(account)
 user = os.geteuid(), os.getegid()
-pid = linux.fork_into(warden._NAMESPACES)
+pid = linux.fork_into(isolation.NAMESPACES)
 if pid == 0:
     isolation._map_user(*user)
     mounts.build_view(Policy("namespaces", readable=[str(home)], writable=[str(kept)]))

@@ -6,6 +6,7 @@ arguments go straight from the client to the child, so that nothing of one child
 
 from __future__ import annotations
 
+import gc
 import importlib
 import json
 import os
@@ -43,6 +44,9 @@ def serve(fd: int, parent: int, level: str) -> NoReturn:
     os.environ.pop("LD_PRELOAD", None)
     for name in _HEAVY_IMPORTS:
         importlib.import_module(name)
+    # A collection in a child would touch, and so copy, every object that it shares with us.
+    gc.collect()
+    gc.freeze()
     _Server(socket.socket(fileno=fd), level).run()
 
 

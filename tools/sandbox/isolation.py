@@ -6,21 +6,29 @@ import os
 import resource
 import signal
 import socket
-from collections.abc import Callable
+import struct
 from typing import NoReturn
 
 from tools.sandbox import linux, mounts
-from tools.sandbox.policy import Policy
+from tools.sandbox.policy import THREAD_ROOM, Policy
 
-# Threads count as processes for the kernel's own limits: room for OpenMP pools on large machines.
-_THREAD_ROOM = 2048
+NAMESPACES = (
+    linux.CLONE_NEWUSER
+    | linux.CLONE_NEWPID
+    | linux.CLONE_NEWNET
+    | linux.CLONE_NEWIPC
+    | linux.CLONE_NEWNS
+    | linux.CLONE_NEWUTS
+)
+# How the init tells of the child's end: its wait status, and its peak resident size in KiB.
+STATUS = struct.Struct("=iq")
 
 
-def become_init(policy: Policy, user: tuple[int, int], line: int, report: Callable[[int], NoReturn]) -> None:
+def become_init(policy: Policy, user: tuple[int, int], line: int, status: int) -> None:
     """In the first process of new namespaces: set the view up and fork the child, in which this returns.
 
-    The caller stays behind as pid 1 in `report(child)`. `user` are the uid and gid from before, when
-    they could still be asked for. `line` gets descriptors through which the warden can see in.
+    The caller stays behind as pid 1 and tells on the descriptor `status` how the child ended. `user` are the uid and
+    gid from before, when they could still be asked for. `line` gets descriptors through which the warden can see in.
     """
     linux.die_with_parent(signal.SIGKILL)
     linux.set_dumpable(True)  # else a user's own /proc/self/uid_map is not theirs to write
@@ -38,7 +46,17 @@ def become_init(policy: Policy, user: tuple[int, int], line: int, report: Callab
     child = os.fork()
     if child:
         linux.set_dumpable(False)
-        report(child)
+        _reap_until_the_end_of(child, status)
+
+
+def _reap_until_the_end_of(child: int, status_fd: int) -> NoReturn:
+    """The life of an init process: reap whatever dies, and tell how the child ended. Its own end kills the rest."""
+    linux.close_all_but({status_fd})
+    while True:
+        gone, status, usage = os.wait4(-1, 0)
+        if gone == child:
+            os.write(status_fd, STATUS.pack(status, usage.ru_maxrss))
+            os._exit(0)
 
 
 def hold_back(policy: Policy) -> None:
@@ -50,7 +68,7 @@ def hold_back(policy: Policy) -> None:
     wanted = {
         resource.RLIMIT_FSIZE: policy.file_bytes,
         resource.RLIMIT_NOFILE: policy.open_files,
-        resource.RLIMIT_NPROC: policy.processes and policy.processes + _THREAD_ROOM,
+        resource.RLIMIT_NPROC: policy.processes and policy.processes + THREAD_ROOM,
     }
     for which, value in wanted.items():
         if value is not None:
@@ -78,7 +96,7 @@ def _limit_pids(policy: Policy) -> None:
     except OSError:
         return
     try:
-        os.write(fd, str(max(301, policy.processes + _THREAD_ROOM)).encode())
+        os.write(fd, str(max(301, policy.processes + THREAD_ROOM)).encode())
     except OSError:
         pass
     finally:

@@ -9,6 +9,10 @@ from typing import Any, Literal
 Isolation = Literal["none", "limits", "namespaces"]
 
 
+# Threads count as processes for the kernel's own limits: room for OpenMP pools on large machines.
+THREAD_ROOM = 2048
+
+
 @dataclass(frozen=True)
 class Policy:
     """Times in seconds, sizes in bytes, paths absolute. None means no limit."""

@@ -20,6 +20,7 @@ class Use:
 
     memory: int
     processes: int
+    threads: int
     disk: int
 
 
@@ -50,10 +51,10 @@ class Tree:
 
     def measure(self) -> Use:
         """One look at everything; at the dearer things only now and then."""
-        private = shared = count = 0
+        private = shared = count = threads = 0
         pids = self._pids()
         if self.policy.processes is not None and len(pids) > 2 * self.policy.processes:
-            return Use(0, len(pids), 0)  # no time to lose: they are becoming more meanwhile
+            return Use(0, len(pids), 0, 0)  # no time to lose: they are becoming more meanwhile
         for pid in pids:
             status = _read(*self._place(pid, "status"))
             if not status or b"\nState:\tZ" in status:
@@ -62,7 +63,9 @@ class Tree:
             anonymous = _field(status, b"RssAnon")
             # A fork that runs what we run maps at least as much, and pages that it shares with us cost nothing.
             private += max(0, anonymous - self.inherited) if _field(status, b"VmSize") >= self.size else anonymous
+            private += _field(status, b"HugetlbPages")
             shared += _field(status, b"RssShmem")
+            threads += _number(status, b"Threads")
         if self.looks % _FILES_EVERY == 0:
             self.unmapped = self._in_memory_files(pids)
         if self.looks % _DISK_EVERY == 0:
@@ -70,7 +73,7 @@ class Tree:
         self.looks += 1
         shared = max(0, shared - sum(self.given.values()))
         held = sum(_used(fd) for fd in self.private) + self.unmapped
-        return Use(private + max(shared, held), count, self.disk)
+        return Use(private + max(shared, held), count, threads, self.disk)
 
     def kill_descendants(self) -> None:
         """Send SIGKILL to all below this process: to whole groups, since those cannot fork faster than they die."""
@@ -144,8 +147,13 @@ def _read(path: str, folder: int | None) -> bytes:
 
 
 def _field(status: bytes, name: bytes) -> int:
+    """A size from a status file, in bytes."""
+    return _number(status, name) * 1024
+
+
+def _number(status: bytes, name: bytes) -> int:
     start = status.find(b"\n" + name + b":")
-    return int(status[start + len(name) + 2 :].split(None, 1)[0]) * 1024 if start >= 0 else 0
+    return int(status[start + len(name) + 2 :].split(None, 1)[0]) if start >= 0 else 0
 
 
 def _descendants(root: int) -> list[tuple[int, int]]:

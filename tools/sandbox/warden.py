@@ -20,15 +20,14 @@ from collections.abc import Callable
 from typing import NoReturn
 
 from tools.sandbox import linux
-from tools.sandbox.isolation import become_init, hold_back
+from tools.sandbox.isolation import NAMESPACES, STATUS, become_init, hold_back
 from tools.sandbox.notify import Supervisor
 from tools.sandbox.output import Output
-from tools.sandbox.policy import Outcome, Policy
+from tools.sandbox.policy import THREAD_ROOM, Outcome, Policy
 from tools.sandbox.tree import Tree
 
 _POLL_SECONDS = 0.05
 _KILL_AGAIN_SECONDS = 0.002
-_STATUS = struct.Struct("=iq")
 _LENGTH = struct.Struct("!I")
 KILL = b"K"
 
@@ -95,7 +94,7 @@ class _Warden:
         self.user = os.geteuid(), os.getegid()
         spaces = self.policy.isolation == "namespaces"
         try:
-            pid = linux.fork_into(_NAMESPACES) if spaces else os.fork()
+            pid = linux.fork_into(NAMESPACES) if spaces else os.fork()
         except OSError as error:
             self.outcome.error = str(error)
             pid = -1
@@ -114,7 +113,7 @@ class _Warden:
         """In the fork: become the init of the new namespaces, or the child itself where there are none."""
         try:
             if self.policy.isolation == "namespaces":
-                become_init(self.policy, self.user, line, lambda pid: _report(pid, status))
+                become_init(self.policy, self.user, line, status)
             else:
                 linux.die_with_parent(signal.SIGKILL)
                 # Our own stay closed to other processes of the user; into a candidate its warden must see.
@@ -201,6 +200,10 @@ class _Warden:
             outcome.out_of_memory = True
         elif policy.processes is not None and use.processes > policy.processes:
             outcome.violations.append(f"{use.processes} processes at one time, the limit is {policy.processes}")
+        elif policy.processes is not None and use.threads > policy.processes + THREAD_ROOM:
+            outcome.violations.append(
+                f"{use.threads} threads at one time, the limit is {policy.processes + THREAD_ROOM}"
+            )
         elif policy.file_bytes is not None and use.disk > policy.file_bytes:
             outcome.violations.append(f"{use.disk} bytes written to disk, the limit is {policy.file_bytes}")
         else:
@@ -219,10 +222,10 @@ class _Warden:
             if pid != self.direct:
                 continue
             self.direct = -1
-            data = os.read(self.status_fd, _STATUS.size) if self.policy.isolation == "namespaces" else b""
+            data = os.read(self.status_fd, STATUS.size) if self.policy.isolation == "namespaces" else b""
             peak = usage.ru_maxrss
-            if len(data) == _STATUS.size:
-                status, peak = _STATUS.unpack(data)
+            if len(data) == STATUS.size:
+                status, peak = STATUS.unpack(data)
             self.status = status
             self.outcome.peak_memory = max(self.outcome.peak_memory, self.tree.own_share(peak * 1024))
             return True
@@ -274,16 +277,6 @@ class _Warden:
             self.control.sendall(_LENGTH.pack(len(body)) + body)
 
 
-def _report(pid: int, status_fd: int) -> NoReturn:
-    """The life of the init process: reap whatever dies, and tell how the child ended. Its own end kills the rest."""
-    linux.close_all_but({status_fd})
-    while True:
-        gone, status, usage = os.wait4(-1, 0)
-        if gone == pid:
-            os.write(status_fd, _STATUS.pack(status, usage.ru_maxrss))
-            os._exit(0)
-
-
 def _read_ancillary(ancillary: list[tuple[int, int, bytes]]) -> tuple[int, list[int]]:
     sender, fds = 0, list[int]()
     for level, kind, data in ancillary:
@@ -292,13 +285,3 @@ def _read_ancillary(ancillary: list[tuple[int, int, bytes]]) -> tuple[int, list[
         elif level == socket.SOL_SOCKET and kind == socket.SCM_CREDENTIALS:
             sender = struct.unpack_from("=i", data)[0]
     return sender, fds
-
-
-_NAMESPACES = (
-    linux.CLONE_NEWUSER
-    | linux.CLONE_NEWPID
-    | linux.CLONE_NEWNET
-    | linux.CLONE_NEWIPC
-    | linux.CLONE_NEWNS
-    | linux.CLONE_NEWUTS
-)
