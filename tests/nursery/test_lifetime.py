@@ -63,8 +63,15 @@ def starter(level: SandboxLevel) -> Iterator[tuple[subprocess.Popen[str], int, s
             process.stdout.close()
 
 
-@pytest.mark.parametrize("level", list(SandboxLevel), ids=str)
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT], ids=lambda n: n.name)
+@pytest.mark.parametrize(
+    ("level", "number"),
+    [
+        (SandboxLevel.NAMESPACES, signal.SIGKILL),
+        (SandboxLevel.LIMITS, signal.SIGKILL),
+        (SandboxLevel.NAMESPACES, signal.SIGTERM),
+        (SandboxLevel.LIMITS, signal.SIGINT),
+    ],
+)
 def test_a_starter_that_is_killed_leaves_nothing_behind(level: SandboxLevel, number: signal.Signals) -> None:
     with starter(level) as (process, _, below):
         process.send_signal(number)

@@ -169,17 +169,17 @@ def test_secrets_of_the_home_folder_are_covered(tmp_path: Path, kernel: str) -> 
     assert (tmp_path / ".ssh" / "id_ed25519").read_text() == "key"
 
 
+@pytest.fixture(scope="module")
+def nursery() -> Iterator[Nursery]:
+    with Nursery.start(SandboxLevel.LIMITS) as started:
+        yield started
+
+
 @pytest.mark.parametrize("what", ["fork", "connect", "exec", "kill"])
-def test_without_supervision_an_attempt_ends_the_process(what: str) -> None:
+def test_without_supervision_an_attempt_ends_the_process(nursery: Nursery, what: str) -> None:
     """Kernels before 5.7 have filters but nobody to ask."""
-    with (
-        Nursery.start(SandboxLevel.LIMITS) as nursery,
-        nursery.spawn(
-            "tests.sandbox.sandbox_targets:attempt_unsupervised",
-            {"what": what, "port": 9, "pid": 1},
-            sandboxed=True,
-        ) as child,
-    ):
+    args = {"what": what, "port": 9, "pid": 1}
+    with nursery.spawn("tests.sandbox.sandbox_targets:attempt_unsupervised", args, sandboxed=True) as child:
         status = child.wait(WAIT)
     assert status is not None
     assert status.signal == 31
