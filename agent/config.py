@@ -21,7 +21,7 @@ class RunConfig(BaseModel):
     problem_sha256: str
     model: str
     device: Literal["cuda", "cpu"]
-    size: Literal["full", "small"]
+    size: str
     sandbox: Literal["auto", "strict"] = "auto"
     rule: Literal["oracle", "kernelbench"] = "oracle"
     precision: PrecisionClass | None = None

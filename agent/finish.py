@@ -16,10 +16,10 @@ def finish(run: Run, reason: StopReason) -> RunResult:
     """Write `solution.py` and `result.json` from the fastest candidate that stands the confirmation."""
     if reason is not StopReason.INTERRUPTED:
         judge_the_rest(run)
-    winner, confirmation, failed = confirm(run)
+    winner, solution, confirmation, failed = confirm(run)
     result = _result(run, reason, winner, confirmation, failed)
     if winner is not None:
-        run.folder.write_solution(winner.source)
+        run.folder.write_solution(solution)
     else:
         (run.folder.path / "solution.py").unlink(missing_ok=True)
     record = as_json(result)
@@ -37,12 +37,16 @@ def judge_the_rest(run: Run) -> None:
         run.note_candidates(run.toolbox.judge(candidate))
 
 
-def confirm(run: Run) -> tuple[Candidate | None, EvaluationResult | None, list[str]]:
-    """The fastest candidate that is correct again in fresh processes, with fresh seeds and a stock build."""
+def confirm(run: Run) -> tuple[Candidate | None, str, EvaluationResult | None, list[str]]:
+    """The fastest candidate that is correct again in fresh processes, with fresh seeds and a stock build.
+
+    What is confirmed, and returned beside it, is the very text that the user gets: one that builds without us.
+    """
     failed = [c.id for c in run.toolbox.candidates if c.state.confirmed is False]
     for candidate in run.toolbox.candidates.ranking():
         run.progress.confirming(candidate.id)
-        record = run.evaluator.confirm(candidate.source, candidate.folder / "confirm")
+        solution = run.evaluator.standalone(candidate.source)
+        record = run.evaluator.confirm(solution, candidate.folder / "confirm")
         if record.verdict is Verdict.JUDGE_ERROR:
             raise EvaluatorError(f"{candidate.id} could not be confirmed: the judge itself failed.")
         confirmed = record.verdict is Verdict.CORRECT
@@ -50,9 +54,9 @@ def confirm(run: Run) -> tuple[Candidate | None, EvaluationResult | None, list[s
         run.log(Confirmed(id=candidate.id, confirmed=confirmed, record=as_json(record)))
         run.progress.confirmed(candidate.id, record)
         if confirmed:
-            return candidate, record, failed
+            return candidate, solution, record, failed
         failed.append(candidate.id)
-    return None, None, failed
+    return None, "", None, failed
 
 
 def _result(

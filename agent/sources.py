@@ -49,4 +49,4 @@ def mailbox_source(folder: Path, *, wait: bool) -> ModelSource:
 
         return MailboxClient(folder, wait=wait, tell=progress.line)
 
-    return ModelSource(f"mailbox:{folder.resolve()}", open_client, person=True)
+    return ModelSource(f"mailbox:{folder}", open_client, person=True)

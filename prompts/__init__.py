@@ -6,6 +6,7 @@ so a text can never have a hole in it. Imports nothing else of ours.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -27,15 +28,16 @@ def _environment() -> Environment:
         keep_trailing_newline=False,
         autoescape=False,  # the reader is a language model, not a browser
     )
-    environment.filters.update(
-        duration=formats.duration,
-        quantity=formats.quantity,
-        size=formats.size,
-        number=formats.number,
-        percent=formats.percent,
-        speedup=formats.speedup,
-        fact=formats.fact,
-    )
+    filters: dict[str, Callable[..., str]] = {
+        "duration": formats.duration,
+        "quantity": formats.quantity,
+        "size": formats.size,
+        "number": formats.number,
+        "percent": formats.percent,
+        "speedup": formats.speedup,
+        "fact": formats.fact,
+    }
+    environment.filters.update(filters)  # pyright: ignore[reportArgumentType]
     return environment
 
 

@@ -101,6 +101,12 @@ class Evaluator:
         assert self._builder is not None
         return self._builder.build(source, init_args=self._init_args, log_dir=log_dir, stock=stock)
 
+    def standalone(self, source: str) -> str:
+        """The candidate as a file that a plain PyTorch builds: what our build supplied is written into its calls."""
+        self._start()
+        assert self._builder is not None
+        return self._builder.standalone(source, init_args=self._init_args)
+
     def check(self, source: str, build: BuildResult) -> CorrectnessResult:
         """The verdict on a built candidate."""
         return CorrectnessResult.model_validate(self._request("check", **_program(source, build)))

@@ -102,6 +102,8 @@ class Agent:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
+            # A group of its own, so that a test can press Ctrl-C as a terminal does: for every process of the group.
+            process_group=0,
         )
 
     def __call__(self, *arguments: str, timeout: float = 280) -> Done:

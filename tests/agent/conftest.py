@@ -11,9 +11,13 @@ from agent_cases import Agent
 
 
 @pytest.fixture(scope="session")
-def build_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Builds are shared by all tests of a session: a candidate is compiled once."""
-    return tmp_path_factory.mktemp("cache")
+def build_cache(request: pytest.FixtureRequest) -> Path:
+    """Kept between sessions, as a user's cache is: what these tests compile has been compiled before.
+
+    Building itself is tested elsewhere, from nothing. `pytest --cache-clear` empties it.
+    """
+    cache: pytest.Cache = request.config.cache  # pyright: ignore[reportAssignmentType]
+    return cache.mkdir("agent-builds")
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import threading
@@ -40,6 +41,10 @@ def held(stream: Stream, release: threading.Event) -> Callable[[Exchange], None]
 
 def logged(agent: Agent, name: str) -> int:
     return sum(event.event == name for event in agent.events) if agent.runs else 0
+
+
+def press_ctrl_c(process: subprocess.Popen[str]) -> None:
+    os.killpg(process.pid, signal.SIGINT)
 
 
 def ended(process: subprocess.Popen[str]) -> int:
@@ -144,7 +149,7 @@ def test_ctrl_c_once_finishes_the_call_in_flight_and_writes_the_result(agent: Ag
     command = agent.solve(openai_server.base_url)
     process = agent.start(*command)
     wait_until(lambda: len(openai_server.requests) == 1)
-    process.send_signal(signal.SIGINT)
+    press_ctrl_c(process)
     time.sleep(0.5)
     assert process.poll() is None
     release.set()
@@ -165,9 +170,9 @@ def test_ctrl_c_twice_stops_at_once_and_keeps_the_run(agent: Agent, openai_serve
     command = agent.solve(openai_server.base_url, "--max-turns", "2")
     process = agent.start(*command)
     wait_until(lambda: len(openai_server.requests) == 2)
-    process.send_signal(signal.SIGINT)
+    press_ctrl_c(process)
     time.sleep(0.5)
-    process.send_signal(signal.SIGINT)
+    press_ctrl_c(process)
     assert ended(process) == 130
     release.set()
     assert not (agent.run / "result.json").exists()
@@ -179,7 +184,7 @@ def test_ctrl_c_twice_stops_at_once_and_keeps_the_run(agent: Agent, openai_serve
 def test_ctrl_c_while_a_reply_is_awaited_ends_at_once(agent: Agent):
     process = agent.start("solve", str(agent.problem), "--mailbox", "box", *CPU)
     wait_until(lambda: (agent.folder / "box" / "001-prompt.md").exists())
-    process.send_signal(signal.SIGINT)
+    press_ctrl_c(process)
     assert ended(process) == 130
     assert agent.result["reason"] == "interrupted"
 
