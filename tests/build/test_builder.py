@@ -73,13 +73,23 @@ def test_torch_build_loads(build):
     assert torch.equal(module.relu(torch.tensor([-1.0, 2.0])), torch.tensor([0.0, 2.0]))
 
 
+BROKEN = "int g(int x) { return 1; }\nint f(int x) {\n  return undeclared_thing + g(1, 2);\n}"
+
+
 def test_errors_point_into_the_model_s_own_text(build):
-    result = build(light("int g(int x) { return 1; }\nint f(int x) {\n  return undeclared_thing + g(1, 2);\n}"))
+    result = build(light(BROKEN), stock=True)
     assert result.verdict is Verdict.COMPILE_ERROR
     first = result.diagnostics[0]
     assert (first.file, first.line, first.code) == ("cpp_sources", 5, "undeclared_name")
     assert first.source_line == "return undeclared_thing + g(1, 2);"
     assert [d.code for d in result.diagnostics] == ["undeclared_name", "wrong_arguments"]
+
+
+def test_what_is_certainly_wrong_needs_no_stock_build(build, tmp_path):
+    result = build(light(BROKEN))
+    assert result.verdict is Verdict.COMPILE_ERROR
+    assert [d.code for d in result.diagnostics] == ["undeclared_name"]
+    assert (tmp_path / "build.log").read_text().count("-c ./main.cpp") == 1
 
 
 def test_error_in_a_header_is_put_where_the_model_led_to_it(build):

@@ -15,8 +15,10 @@ from typing import Any, Literal
 from tools.build.cache import BuildCache, build_key
 from tools.build.calls import BuildCall, CompileOutcome
 from tools.build.capturing import capture_calls
+from tools.build.certain import certain_errors
 from tools.build.commands import Commands
 from tools.build.fast import FastKit, compile_fast, prepare
+from tools.build.names import KnownNames, known_names
 from tools.build.settling import Settled, settle_all
 from tools.build.standalone import completed, differs, with_preamble
 from tools.build.stock import compile_stock
@@ -25,6 +27,7 @@ from tools.nursery import Nursery
 from tools.types import BuildResult, BuiltModule, Diagnostic, Finding, SandboxLevel, Verdict
 
 BUILD_SECONDS = 300.0
+NAMES_SECONDS = 60.0
 Route = Literal["fast", "stock"]
 
 
@@ -155,8 +158,11 @@ class Builder:
     def _build_call(self, call: BuildCall, *, stock: bool, timeout: float) -> tuple[BuiltModule, CompileOutcome]:
         begin = time.monotonic()
         fast = None if stock or self._fast_kit() is None else self._by_route(call, "fast", timeout)
-        # What the fast route can't build is the stock one's to judge.
-        key, outcome, cached = fast if fast and fast[1].ok else self._by_route(call, "stock", timeout)
+        if fast and (last_word := self._last_word(call, fast[1])):
+            (key, _, cached), outcome = fast, last_word
+        else:
+            # What the fast route can't build is the stock one's to judge.
+            key, outcome, cached = self._by_route(call, "stock", timeout)
         place = self.cache.place(key)
         module = BuiltModule(
             name=call.name,
@@ -190,6 +196,21 @@ class Builder:
                 (folder / "call.json").write_text(call.model_dump_json(), encoding="utf-8")
                 self.cache.keep(key, folder, outcome)
             return key, outcome, False
+
+    def _last_word(self, call: BuildCall, fast: CompileOutcome) -> CompileOutcome | None:
+        """The fast route's outcome where it decides: it built, took too long, or the stock one must fail as well."""
+        kit = self._fast_kit()
+        if kit is None or fast.ok or fast.timed_out:
+            return fast
+        sure = certain_errors(
+            fast.diagnostics, call, thin=kit.include, stock=self.toolchain.torch_include, known=self._known_names
+        )
+        return fast.model_copy(update={"diagnostics": sure}) if sure else None
+
+    def _known_names(self) -> KnownNames | None:
+        with self.cache.workspace() as folder:
+            commands = Commands(folder, NAMES_SECONDS, self.level)
+            return known_names(self.toolchain, commands, self.cache.folder)
 
     def _fast_kit(self) -> FastKit | None:
         """What the fast route needs; the first build waits for it."""

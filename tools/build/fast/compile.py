@@ -11,7 +11,7 @@ from tools.build.diagnostics import parse_output
 from tools.build.fast.declarations import declare
 from tools.build.fast.kit import FastKit
 from tools.build.fast.prelude import prelude, words
-from tools.build.linking import REPORT_UNDEFINED
+from tools.build.linking import REPORT_UNDEFINED, link_messages
 from tools.build.render import Rendered, render
 from tools.build.resources import kernel_resources
 from tools.build.stock import cxx_command, link_command, nvcc_command, write_headers
@@ -70,16 +70,19 @@ def compile_fast(call: BuildCall, toolchain: Toolchain, kit: FastKit, commands: 
     ]
     printed = "".join(output for _, output in compiled)
     kernels = kernel_resources(call, printed, toolchain, commands, [target for target, _ in compiled])
+    diagnostics = [d for done in ran for d in parse_output(done.output, rendered, failed=not done.ok)]
     ok = all(done.ok for done in ran)
     if ok:
-        ran.append(commands.run(made.link))
-        ok = ran[-1].ok and not _unresolved(ran[-1].output)
+        linked = commands.run(made.link)
+        ran.append(linked)
+        diagnostics += link_messages(linked.output, call, failed=not linked.ok)
+        ok = linked.ok and not _unresolved(linked.output)
     return CompileOutcome(
         ok=ok,
         route="fast",
         library=made.library if ok else None,
         functions=call.functions,
-        diagnostics=[d for done in ran for d in parse_output(done.output, rendered, failed=not done.ok)],
+        diagnostics=diagnostics,
         kernels=kernels,
         log="".join(commands.log),
         seconds=sum(done.seconds for done in ran),
