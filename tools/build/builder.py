@@ -6,7 +6,7 @@ import contextlib
 import hashlib
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -66,7 +66,8 @@ class _Report:
 class Builder:
     """Builds candidates for one device. Safe for several threads; compilers share the machine's slots.
 
-    `arch` is the CUDA target, such as sm_90a; None takes the default. Raises ToolchainError from the constructor when
+    `arch` is the CUDA target, such as sm_90a; None takes the default. `hidden` folders are covered for the candidate's
+    own code. Raises ToolchainError from the constructor when
     a compiler is missing.
     """
 
@@ -78,8 +79,10 @@ class Builder:
         level: SandboxLevel,
         cache_dir: Path,
         arch: str | None = None,
+        hidden: Sequence[Path] = (),
     ) -> None:
         self.nursery = nursery
+        self.hidden = list(hidden)
         self.device: Literal["cuda", "cpu"] = device
         self.level = level
         self.arch = arch or DEFAULT_ARCH
@@ -102,9 +105,7 @@ class Builder:
         known. With `stock` only torch's own headers and command lines count. `timeout` in seconds for each call.
         """
         report = _Report(source_key(source), time.monotonic(), log_dir)
-        captured = capture_calls(
-            self.nursery, self.cache, source, device=self.device, arch=self.arch, init_args=init_args
-        )
+        captured = self._capture(source, init_args)
         report.log += captured.log
         report.diagnostics += captured.diagnostics
         report.findings += captured.findings
@@ -138,6 +139,10 @@ class Builder:
             return report.result(Verdict.COMPILE_ERROR)
         return report.result(None)
 
+    def ready(self) -> bool:
+        """Wait for what the fast route needs, which is built once per installation; False where there is none."""
+        return self._fast_kit() is not None
+
     def standalone(self, source: str, *, init_args: list[Any] | None) -> str:
         """The candidate file `source` as a plain PyTorch builds it: what `BuildResult.added` names is written in.
 
@@ -150,9 +155,7 @@ class Builder:
         return with_preamble(source, settled.pairs)
 
     def _settled(self, source: str, init_args: list[Any] | None) -> Settled:
-        captured = capture_calls(
-            self.nursery, self.cache, source, device=self.device, arch=self.arch, init_args=init_args
-        )
+        captured = self._capture(source, init_args)
         return settle_all(source, captured.calls, device=self.device, arch=self.arch, std=self.toolchain.std)
 
     def _build_call(self, call: BuildCall, *, stock: bool, timeout: float) -> tuple[BuiltModule, CompileOutcome]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from pathlib import Path
 from typing import Any, Literal
 
@@ -19,6 +20,7 @@ MAIN_CPP = "main.cpp"
 CUDA_CU = "cuda.cu"
 """File names that torch's `load_inline` gives to its two translation units."""
 
+_OWN_BINDING = re.compile(r'\.def\(\s*"(\w+)"')
 CallKind = Literal["load_inline", "load"]
 
 
@@ -161,7 +163,10 @@ class BuildCall(Record):
 
     @property
     def functions(self) -> list[str]:
-        return [b.exported for b in self.bindings or []]
+        """Names that Python will find in the module; those of a `PYBIND11_MODULE` are read off its text."""
+        if self.bindings is not None:
+            return [binding.exported for binding in self.bindings]
+        return list(dict.fromkeys(name for unit in self.units for name in _OWN_BINDING.findall(unit.text)))
 
     @property
     def cpp_units(self) -> list[Unit]:
