@@ -25,15 +25,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).parents[2]
-sys.path.insert(0, str(ROOT))
+sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from tools.build import Builder, ToolchainError, find_toolchain
 from tools.build.slots import cores
 from tools.nursery import Nursery
 from tools.sandbox import probe_level
 
-CORPUS = ROOT / "tests" / "build" / "corpus"
+CORPUS = Path(__file__).parents[1] / "build" / "corpus"
 ARCH = "sm_90a"
 STOCK_SECONDS = 900.0
 
@@ -198,9 +197,8 @@ def main() -> None:
             builder = Builder(nursery=nursery, device=device, level=level, cache_dir=cache, arch=ARCH)
             begin = time.perf_counter()
             assert builder.ready(), "the fast route has no kit on this machine"
-            print(
-                f"{device}: {toolchain.describe(cuda=device == 'cuda')}, torch {toolchain.torch_version}, {cores()} cores"
-            )
+            compiler = toolchain.describe(cuda=device == "cuda")
+            print(f"{device}: {compiler}, torch {toolchain.torch_version}, {cores()} cores")
             print(f"{device}: {time.perf_counter() - begin:.1f} s to prepare the fast route, once per installation")
             bench = Bench(builder, cache, plain=device == "cpu" or toolchain.links_cuda)
             missing = [path for path in files if path.name not in known]
