@@ -7,8 +7,9 @@ import sys
 
 import pytest
 
-from tools.build import toolchain
+from tools.build import target, toolchain
 from tools.build.toolchain import ToolchainError, find_all_nvcc, find_toolchain
+from tools.device.nvml import Gpu
 
 
 @pytest.fixture(autouse=True)
@@ -83,3 +84,23 @@ def test_broken_compiler_is_told(tmp_path, monkeypatch):
 def test_builds_never_import_torch_in_the_agent():
     code = "import sys, tools.build; tools.build.find_toolchain(cuda=False); assert 'torch' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+
+
+@pytest.mark.parametrize(
+    ("visible", "arch"),
+    [
+        (None, "sm_80"),
+        ("1", "sm_90a"),
+        ("1,0", "sm_90a"),
+        ("GPU-bb", "sm_90a"),
+        ("", "sm_90a"),
+        ("7", "sm_90a"),
+    ],
+)
+def test_target_is_the_first_visible_device_s_own(monkeypatch, visible, arch):
+    found = [Gpu(0, "A100", "GPU-aa-1", 1, (8, 0)), Gpu(1, "H200", "GPU-bb-2", 1, (9, 0))]
+    monkeypatch.setattr(target, "gpus", lambda: found)
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    if visible is not None:
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+    assert target.device_arch() == arch

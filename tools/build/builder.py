@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 from tools.build.cache import BuildCache, build_key
 from tools.build.calls import BuildCall, CompileOutcome
-from tools.build.capturing import capture_calls
+from tools.build.capturing import Captured, capture_calls
 from tools.build.certain import certain_errors
 from tools.build.commands import Commands
 from tools.build.fast import FastKit, compile_fast, prepare
@@ -22,7 +22,8 @@ from tools.build.names import KnownNames, known_names
 from tools.build.settling import Settled, settle_all
 from tools.build.standalone import completed, differs, with_preamble
 from tools.build.stock import compile_stock
-from tools.build.toolchain import DEFAULT_ARCH, Toolchain, find_toolchain
+from tools.build.target import DEFAULT_ARCH, device_arch
+from tools.build.toolchain import Toolchain, find_toolchain
 from tools.nursery import Nursery
 from tools.types import BuildResult, BuiltModule, Diagnostic, Finding, SandboxLevel, Verdict
 
@@ -66,9 +67,8 @@ class _Report:
 class Builder:
     """Builds candidates for one device. Safe for several threads; compilers share the machine's slots.
 
-    `arch` is the CUDA target, such as sm_90a; None takes the default. `hidden` folders are covered for the candidate's
-    own code. Raises ToolchainError from the constructor when
-    a compiler is missing.
+    `arch` is the CUDA target, such as sm_90a; None takes the device's own. `hidden` folders are covered for the
+    candidate's own code. Raises ToolchainError from the constructor when a compiler is missing.
     """
 
     def __init__(
@@ -85,7 +85,7 @@ class Builder:
         self.hidden = list(hidden)
         self.device: Literal["cuda", "cpu"] = device
         self.level = level
-        self.arch = arch or DEFAULT_ARCH
+        self.arch = arch or (device_arch() if device == "cuda" else DEFAULT_ARCH)
         self.cache = BuildCache(cache_dir)
         self.toolchain: Toolchain = find_toolchain(cuda=device == "cuda")
         self._kit = _in_background(lambda: prepare(self.toolchain, cache_dir))
@@ -153,6 +153,17 @@ class Builder:
         if text == source or not any(differs(*pair) for pair in self._settled(text, init_args).pairs):
             return text
         return with_preamble(source, settled.pairs)
+
+    def _capture(self, source: str, init_args: list[Any] | None) -> Captured:
+        return capture_calls(
+            self.nursery,
+            self.cache,
+            source,
+            device=self.device,
+            arch=self.arch,
+            init_args=init_args,
+            hidden=self.hidden,
+        )
 
     def _settled(self, source: str, init_args: list[Any] | None) -> Settled:
         captured = self._capture(source, init_args)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -51,6 +52,7 @@ def capture_calls(
     device: str,
     arch: str,
     init_args: list[Any] | None,
+    hidden: Sequence[Path] = (),
 ) -> Captured:
     """Run `source` in a sandboxed child of `nursery` and return its `load_inline` calls.
 
@@ -60,7 +62,7 @@ def capture_calls(
     place = cache.folder / "captures" / f"{_key(args)}.json"
     with contextlib.suppress(OSError, ValueError):
         return _judge(_Reply.model_validate_json(place.read_bytes()), source)
-    reply, status = _run(nursery, args)
+    reply, status = _run(nursery, args, hidden)
     captured = _judge_exit(reply, status, source)
     captured.log.append(f"# running the file up to its builds\n{status.output}\n")
     if isinstance(reply, _Reply) and captured.verdict is None:
@@ -80,9 +82,9 @@ def _keep(place: Path, reply: _Reply) -> None:
         aside.rename(place)
 
 
-def _run(nursery: Nursery, args: dict[str, Any]) -> tuple[_Reply | str, ExitStatus]:
+def _run(nursery: Nursery, args: dict[str, Any], hidden: Sequence[Path]) -> tuple[_Reply | str, ExitStatus]:
     """The reply, or in one word what went wrong with it; and how the child ended."""
-    with nursery.spawn("tools.build.capture:main", args, sandboxed=True, limits=_LIMITS) as child:
+    with nursery.spawn("tools.build.capture:main", args, sandboxed=True, limits=_LIMITS, hidden=hidden) as child:
         try:
             reply: _Reply | str = _Reply.model_validate(receive_json(child.sock, timeout=CAPTURE_SECONDS))
         except ChannelTimeout:

@@ -14,10 +14,6 @@ from typing import Literal
 
 from tools.types import Record
 
-DEFAULT_ARCH = "sm_90a"
-"""What CUDA sources are compiled for where no device says otherwise."""
-
-
 Origin = Literal["CUDA_HOME", "PATH", "pip", "/usr/local/cuda"]
 
 
