@@ -51,6 +51,7 @@ class EvaluatorSettings(BaseModel):
     require_own_kernels: float | None = Field(default=None, ge=0, le=1)
     cache_dir: Path = Field(default_factory=lambda: default_cache_dir())
     compile_baselines: bool = False
+    hidden: tuple[Path, ...] = Field(default=(), description="folders that no candidate may see, such as other runs")
 
 
 def default_cache_dir() -> Path:
@@ -111,9 +112,12 @@ class Evaluator:
         """The verdict on a built candidate."""
         return CorrectnessResult.model_validate(self._request("check", **_program(source, build)))
 
-    def time(self, source: str, build: BuildResult) -> TimingResult | CorrectnessResult:
-        """The timing of a correct candidate; a CorrectnessResult with its verdict when a timed call unmasks it."""
-        reply = self._request("time", **_program(source, build))
+    def time(self, source: str, build: BuildResult, *, thorough: bool = False) -> TimingResult | CorrectnessResult:
+        """The timing of a correct candidate; a CorrectnessResult with its verdict when a timed call unmasks it.
+
+        With `thorough` it may take four times as long to narrow the interval.
+        """
+        reply = self._request("time", **_program(source, build), thorough=thorough)
         if "timing" in reply:
             return TimingResult.model_validate(reply["timing"])
         return CorrectnessResult.model_validate(reply["correctness"])
@@ -133,7 +137,7 @@ class Evaluator:
         timing = None
         if correctness.passed:
             tell("time")
-            timed = self.time(source, build)
+            timed = self.time(source, build, thorough=stock)
             if isinstance(timed, TimingResult):
                 timing = timed
             else:
@@ -180,7 +184,11 @@ class Evaluator:
         self._libraries = helper_libraries(cache, self.settings.device)
         self._nursery = Nursery.start(level, preload=self._libraries.guard)
         self._builder = Builder(
-            nursery=self._nursery, device=self.settings.device, level=level, cache_dir=cache, arch=None
+            nursery=self._nursery,
+            device=self.settings.device,
+            level=level,
+            cache_dir=cache,
+            hidden=self.settings.hidden,
         )
 
     def _start_judge(self) -> None:
@@ -197,6 +205,7 @@ class Evaluator:
                 "require_own_kernels": settings.require_own_kernels,
                 "compile_baselines": settings.compile_baselines,
                 "cache_dir": str(settings.cache_dir),
+                "hidden": [str(path.absolute()) for path in settings.hidden],
                 "compiler": self._builder.toolchain.describe(cuda=settings.device == "cuda"),
                 "sampler": str(self._libraries.sampler) if self._libraries.sampler else None,
                 "helper": str(self._libraries.cuda_helper) if self._libraries.cuda_helper else None,

@@ -79,6 +79,7 @@ class Worker:
         limits: Limits,
         *,
         readable: list[Path],
+        hidden: list[Path],
         sandboxed: bool = True,
     ) -> None:
         fds = [a.fd for a in arenas.values() if a.fd is not None]
@@ -88,6 +89,7 @@ class Worker:
             sandboxed=sandboxed,
             limits=limits,
             readable=readable,
+            hidden=hidden,
             fds=fds,
         )
         self._warm = False
@@ -168,7 +170,7 @@ class Worker:
         verdict = {"tree": Verdict.WRONG_RESULT, "load": Verdict.LOAD_ERROR}.get(failure.kind, Verdict.RUNTIME_ERROR)
         where = f" at line {failure.line}" if failure.line else ""
         summary = f"{failure.type}{where}: {failure.message}"[:1500]
-        observed = {"type": failure.type, "line": failure.line, "source_line": failure.source_line}
+        observed: dict[str, Any] = {"type": failure.type, "line": failure.line, "source_line": failure.source_line}
         return CandidateFailed(verdict, Finding(code=code, summary=summary, observed=observed))
 
 

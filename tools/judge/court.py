@@ -47,6 +47,7 @@ class Court:
         self.nursery = nursery
         self.device: Literal["cuda", "cpu"] = args["device"]
         self.cache_dir = Path(args["cache_dir"])
+        self.hidden = [Path(p) for p in args.get("hidden", [])]
         self.compiler: str | None = args.get("compiler")
         self.sampler: str | None = args.get("sampler")
         self.helper: str | None = args.get("helper")
@@ -105,13 +106,17 @@ class Court:
             self._refill()
         return self._correctness(outcome, time.monotonic() - began).model_dump(mode="json")
 
-    def do_time(self, source: str, modules: list[dict[str, str]], kernels: list[str]) -> dict[str, Any]:
+    def do_time(
+        self, source: str, modules: list[dict[str, str]], kernels: list[str], thorough: bool = False
+    ) -> dict[str, Any]:
         """`{"timing": TimingResult}`, or `{"correctness": CorrectnessResult}` when a timed call unmasks the candidate."""
         began = time.monotonic()
         session = self._session(Program(source, modules, kernels=frozenset(kernels)), guarded=False)
         try:
             session.load()
-            timer = Timer(self.bench, session, self._reference_session(), self.rules.demanded, throttle_state)
+            timer = Timer(
+                self.bench, session, self._reference_session(), self.rules.demanded, throttle_state, thorough=thorough
+            )
             rounds = timer.run()
             findings = clock_findings(rounds)
             if findings:
@@ -165,8 +170,15 @@ class Court:
             "guarded": kind == "guarded",
             "trusted": trusted,
         }
-        limits = Limits(seconds=WORKER_SECONDS)
-        return Worker(self.nursery, self.bench.arenas, args, limits, readable=[self.cache_dir], sandboxed=not trusted)
+        return Worker(
+            self.nursery,
+            self.bench.arenas,
+            args,
+            Limits(seconds=WORKER_SECONDS),
+            readable=[self.cache_dir],
+            hidden=self.hidden,
+            sandboxed=not trusted,
+        )
 
     def _refill(self) -> None:
         """Have the next workers warm before they are needed: a CUDA context takes seconds."""

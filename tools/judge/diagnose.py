@@ -33,7 +33,13 @@ def diagnose(output: torch.Tensor, oracle: torch.Tensor, limit: float, inputs: l
     nan, inf = int((torch.isnan(c) & ~torch.isnan(o)).sum()), int((torch.isinf(c) & ~torch.isinf(o)).sum())
     if nan:
         found.append(
-            _finding("nan_output", f"{nan} of {c.numel()} elements are NaN", **facts, nan=nan, at=str(_where(torch.isnan(c))["code"]))
+            _finding(
+                "nan_output",
+                f"{nan} of {c.numel()} elements are NaN",
+                **facts,
+                nan=nan,
+                at=str(_where(torch.isnan(c))["code"]),
+            )
         )
     if inf:
         found.append(_finding("inf_output", f"{inf} of {c.numel()} elements are infinite", **facts, inf=inf))

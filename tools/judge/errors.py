@@ -79,9 +79,9 @@ def worst_element(output: torch.Tensor, oracle: torch.Tensor) -> list[int]:
         c, o = flat[start : start + SLICE].double(), truth[start : start + SLICE].double()
         same = (o == c) | (torch.isnan(o) & torch.isnan(c))
         far = torch.where(same, 0.0, torch.nan_to_num((c - o).abs(), nan=float("inf")))
-        value, index = far.max(0)
+        value, position = far.max(0)
         if float(value) > best:
-            best, where = float(value), start + int(index)
+            best, where = float(value), start + int(position)
     index: list[int] = []
     for size in reversed(output.shape):
         index.append(where % size)

@@ -56,8 +56,7 @@ def change_one_element(tensors: list[torch.Tensor], generator: torch.Generator) 
         return list(tensors), ""
     which = floating[_pick(len(floating), generator)]
     changed = tensors[which].clone(memory_format=torch.preserve_format)
-    flat = _pick(changed.numel(), generator)
-    index = tuple(int(i) for i in torch.unravel_index(torch.tensor(flat), changed.shape))
+    index = tuple(_pick(size, generator) for size in changed.shape)
     step = max(1.0, float(changed.float().abs().mean()))
     changed[index] = -changed[index] - 3.0 * step if float(changed[index]) >= 0 else -changed[index] + 3.0 * step
     return [changed if i == which else t for i, t in enumerate(tensors)], f"input {which} at {list(index)}"

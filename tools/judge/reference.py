@@ -10,7 +10,7 @@ import copy
 import linecache
 import sys
 import types
-from collections.abc import Iterator
+from collections.abc import Generator
 from typing import Any
 
 import torch
@@ -24,7 +24,7 @@ _FLOATS = (torch.float16, torch.bfloat16, torch.float32)
 
 
 @contextlib.contextmanager
-def precision(*, tf32: bool | None) -> Iterator[None]:
+def precision(*, tf32: bool | None) -> Generator[None]:
     """Run with TF32 allowed (True), forbidden (False) or as PyTorch's defaults have it (None)."""
     backends = torch.backends
     before = (backends.cuda.matmul.allow_tf32, backends.cudnn.allow_tf32)

@@ -28,7 +28,10 @@ from tools.worker.arena import tensor_at
 WIDTH = 0.01
 LEAST_ROUNDS = 20
 MOST_ROUNDS = 400
-SECONDS = {"cpu": 6.0, "cuda": 4.0}
+SECONDS = {"cpu": 2.5, "cuda": 2.5}
+THOROUGH = 4.0
+"""How many times longer the winner is timed."""
+
 WARM_SECONDS = {"cpu": 0.3, "cuda": 0.4}
 POOL = {"cpu": 4, "cuda": 3}
 POOL_BYTES = {"cpu": 1 << 30, "cuda": 20 << 30}
@@ -62,11 +65,14 @@ class Timer:
         reference: Session,
         demanded: PrecisionClass | None,
         throttle: Callable[[], str],
+        *,
+        thorough: bool = False,
     ) -> None:
         self.bench = bench
         self.sides = {"candidate": candidate, "reference": reference}
         self.demanded = demanded
         self._throttle = throttle
+        self._seconds = SECONDS[bench.device] * (THOROUGH if thorough else 1.0)
         self._generator = torch.Generator(bench.device).manual_seed(bench.seed_of(1000) % (2**31))
         self._random = random.Random(bench.seed_of(1001))
         self._pool = self._draw_pool()
@@ -74,7 +80,7 @@ class Timer:
     def run(self) -> Rounds:
         """All rounds. Raises CandidateFailed when the candidate fails, or a timed output is wrong."""
         rounds = Rounds()
-        stop = time.monotonic() + SECONDS[self.bench.device]
+        stop = time.monotonic() + self._seconds
         self._warm()
         while len(rounds.candidate) < MOST_ROUNDS:
             state = self._throttle()
@@ -93,7 +99,9 @@ class Timer:
     def hot(self, side: str, calls: int = 10) -> float:
         """Median of `calls` with whatever the caches hold, in microseconds."""
         session = self.sides[side]
-        return float(np.median([session.time(self._spec, 0, cold=False, seed=self._seed())[0].us for _ in range(calls)]))
+        return float(
+            np.median([session.time(self._spec, 0, cold=False, seed=self._seed())[0].us for _ in range(calls)])
+        )
 
     def _draw_pool(self) -> list[list[torch.Tensor]]:
         first = self.bench.trial(OWN, 0)

@@ -6,6 +6,7 @@ allocation opened through CUDA IPC. Neither side ever unpickles anything to get 
 
 from __future__ import annotations
 
+import fcntl
 import mmap
 import os
 from typing import Any, Literal
@@ -55,8 +56,10 @@ class Arena:
         """Allocate `size` bytes. On CUDA the memory is outside of PyTorch's caching allocator."""
         size = max(size, ALIGNMENT)
         if device == "cpu":
-            fd = os.memfd_create("arena", os.MFD_CLOEXEC)
+            fd = os.memfd_create("arena", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
             os.ftruncate(fd, size)
+            # Or a worker could shrink the file under the judge, which then dies of a bus error.
+            fcntl.fcntl(fd, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL)
             mapped = mmap.mmap(fd, size)
             return Arena(torch.frombuffer(mapped, dtype=torch.uint8), {"size": size}, fd, mapped)
         from tools.worker import cuda_memory

@@ -61,6 +61,9 @@ class Worker:
             for name, export in args["arenas"].items()
         }
         self.stopwatch = Stopwatch(self.device, int(args["flush_bytes"]))
+        if self.device == "cuda" and args["guarded"]:
+            # The profiler takes seconds to attach for the first time: while nobody waits.
+            profile.cuda_kernels(lambda: torch.zeros(1, device="cuda"))
         self.libraries = BuiltLibraries([])
         self.integrity: Integrity | None = None
         self.module: types.ModuleType | None = None

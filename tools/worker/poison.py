@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import struct
-from collections.abc import Iterator
+from collections.abc import Generator
 
 from tools.worker.guard import GuardControl
 
@@ -29,7 +29,7 @@ class Poison:
         self._guard = GuardControl() if device == "cpu" else None
 
     @contextlib.contextmanager
-    def armed(self, byte: int) -> Iterator[None]:
+    def armed(self, byte: int) -> Generator[None]:
         """Fill what is allocated inside, and unwritten shared memory, with `byte`; 0 leaves everything as it is."""
         if byte and self._cuda is not None:
             self._cuda.poison(byte)

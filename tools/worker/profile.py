@@ -96,6 +96,7 @@ def _file_of(pc: int, ranges: list[tuple[int, int, str]]) -> str:
 def cuda_kernels(forward: Callable[[], object], repeats: int = 3) -> list[dict[str, Any]]:
     """Kernels that `repeats` calls of `forward()` run on the device: name, calls and total microseconds of each."""
     import torch
+    from torch._C._autograd import DeviceType
     from torch.profiler import ProfilerActivity, profile
 
     with profile(activities=[ProfilerActivity.CUDA]) as recorded:
@@ -104,7 +105,7 @@ def cuda_kernels(forward: Callable[[], object], repeats: int = 3) -> list[dict[s
         torch.cuda.synchronize()
     kernels: dict[str, dict[str, Any]] = {}
     for event in recorded.events() or []:
-        if event.device_type is not torch.autograd.DeviceType.CUDA:
+        if event.device_type is not DeviceType.CUDA:
             continue
         row = kernels.setdefault(event.name, {"name": event.name[:400], "calls": 0, "us": 0.0})
         row["calls"] += 1

@@ -1,5 +1,6 @@
 // The bridge library: one translation unit with torch's own headers, built once per installation.
 // It gives the thin headers (../include) a plain C interface to libtorch, so that candidates need not parse torch.
+#include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/Parallel.h>
 #include <ATen/core/Formatting.h>
 #include <ATen/core/Tensor.h>
