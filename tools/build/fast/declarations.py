@@ -12,9 +12,17 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
+# Overloads that torch writes by hand beside the generated ones. None may be missed: without var(int) a call var(0)
+# would quietly mean var(unbiased=false).
+_HAND_WRITTEN_METHOD = re.compile(
+    r"^  (?:inline )?Tensor (?P<name>var|std|to)\([^\n]*\) const \{\n.*?^  \}\n", re.MULTILINE | re.DOTALL
+)
+_HAND_WRITTEN_FUNCTION = re.compile(
+    r"^inline [\w:<>, ]+ (?P<name>\w+)\([^\n]*\) \{\n.*?^\}\n", re.MULTILINE | re.DOTALL
+)
 # What the thin headers cannot pass along: overloads that take these are left out.
 _UNKNOWN_TYPES = re.compile(
-    r"SymInt|SymBool|Dimname|Storage|at::Stream|QScheme|ITensorListRef|c10::List|Quantizer|(?<!optional<)at::Generator"
+    r"SymInt|SymBool|Dimname|Storage|at::Stream|QScheme|c10::List|Quantizer|(?<!optional<)at::Generator"
 )
 _FUNCTION = re.compile(
     r"^// aten::(?P<op>[\w.]+)\(.*\n"
@@ -55,6 +63,7 @@ def declare(include: Path, names: set[str]) -> Declared:
     factories = _factories(include)
     chosen = sorted(names)
     functions = [text for name in chosen for text in _functions(include, name)]
+    functions += [text for name in chosen for text in _hand_written(include).get(name, [])]
     return Declared(
         methods="\n".join(text for name in chosen for text in methods.declarations.get(name, [])),
         functions="\n".join(functions + [text for name in chosen for text in methods.definitions.get(name, [])]),
@@ -81,10 +90,14 @@ def _methods(include: Path) -> _Methods:
     text = (include / "ATen" / "core" / "TensorBody.h").read_text(encoding="utf-8")
     declarations: dict[str, list[str]] = {}
     definitions: dict[str, list[str]] = {}
+    by_hand: dict[str, list[str]] = {}
     start = text.index("class TORCH_API Tensor")
-    for m in _METHOD_DECLARATION.finditer(text, start, text.index("\n};", start)):
+    end = text.index("\n};", start)
+    for m in _METHOD_DECLARATION.finditer(text, start, end):
         if not _UNKNOWN_TYPES.search(m["text"]) and m["name"] not in _OURS:
             declarations.setdefault(m["name"], []).append(m["text"])
+    for m in _HAND_WRITTEN_METHOD.finditer(text, start, end):
+        by_hand.setdefault(m["name"], []).append(m[0].rstrip())
     for m in _METHOD.finditer(text):
         if _known(m) and m["name"] in declarations:
             body = _definition(m, f"Tensor::{m['name']}", const=True)
@@ -92,8 +105,19 @@ def _methods(include: Path) -> _Methods:
     # A declaration without its definition would link against nothing.
     whole = {n for n, texts in declarations.items() if len(definitions.get(n, [])) == len(texts)}
     return _Methods(
-        {n: t for n, t in declarations.items() if n in whole}, {n: t for n, t in definitions.items() if n in whole}
+        {n: t + by_hand.get(n, []) for n, t in declarations.items() if n in whole},
+        {n: t for n, t in definitions.items() if n in whole},
     )
+
+
+@lru_cache(maxsize=2)
+def _hand_written(include: Path) -> dict[str, list[str]]:
+    """Functions of ATen/Functions.h that are no operators, such as numel(tensor)."""
+    found: dict[str, list[str]] = {}
+    for m in _HAND_WRITTEN_FUNCTION.finditer((include / "ATen" / "Functions.h").read_text(encoding="utf-8")):
+        if m["name"] not in {"_is_zerotensor", "conj"}:
+            found.setdefault(m["name"], []).append(m[0].rstrip())
+    return found
 
 
 # Methods that the thin Tensor has by itself.

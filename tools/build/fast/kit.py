@@ -80,7 +80,7 @@ def prepare(toolchain: Toolchain, cache_dir: Path) -> FastKit | None:
 
 def _kit(toolchain: Toolchain, cache_dir: Path) -> FastKit:
     facts = [toolchain.cxx, toolchain.cxx_version, toolchain.torch_dir, toolchain.torch_version, toolchain.std]
-    facts += [toolchain.python_include, _with_cuda(toolchain), toolchain.nvcc.version if toolchain.nvcc else ""]
+    facts += [toolchain.python_include, toolchain.nvcc.version if _with_cuda(toolchain) and toolchain.nvcc else None]
     bridge = _digest([INCLUDE / "kfast" / "bridge.h", *_files(BRIDGE), Path(__file__)], json.dumps(facts))
     return FastKit(
         key=_digest([p for p in _files(HERE) if p.suffix != ".pyc"], bridge),

@@ -76,6 +76,7 @@ _FLAGS = {
     "KFAST_USES_DISPATCH": re.compile(r"AT_DISPATCH|AT_PRIVATE"),
     "KFAST_USES_PARALLEL": re.compile(r"parallel_for|parallel_reduce|num_threads|thread_num|in_parallel_region|divup"),
     "KFAST_USES_IRANGE": re.compile(r"\birange\b"),
+    "KFAST_USES_CUBLAS": re.compile(r"cublas|BlasHandle"),
 }
 
 
@@ -102,6 +103,6 @@ def prelude(text: str, *, cuda: bool) -> str:
         if re.search(r"bfloat16", text):
             lines.append("#include <cuda_bf16.h>")
     lines += [f"#define {flag} {int(bool(pattern.search(text)))}" for flag, pattern in _FLAGS.items()]
-    if {"iostream", "sstream", "iomanip"} & headers.keys():
-        lines.append("#define KFAST_USES_STREAMS 1")
+    streams = {"iostream", "sstream", "iomanip"} & headers.keys()
+    lines.append(f"#define KFAST_USES_STREAMS {int(bool(streams))}")
     return "\n".join(lines) + "\n"

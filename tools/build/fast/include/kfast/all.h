@@ -14,6 +14,13 @@
 #include <kfast/torch_namespace.h>
 #include <kfast_ops.inc>
 #include <kfast/module.h>
+#if KFAST_USES_HALF
+inline c10::Scalar::Scalar(const c10::Half& v) : Scalar(static_cast<float>(v)) {}
+inline c10::Scalar::Scalar(const c10::BFloat16& v) : Scalar(static_cast<float>(v)) {}
+#endif
+#if KFAST_USES_STREAMS
+#include <kfast/streams.h>
+#endif
 #pragma GCC visibility pop
 
 #if KFAST_USES_DISPATCH

@@ -1,9 +1,7 @@
 // Bindings: pybind11's m.def by template deduction over the bridge, without Python's or pybind11's headers.
 #pragma once
 
-#include <kfast/tensor_call.h>
-
-#include <map>
+#include <kfast/torch_namespace.h>
 
 namespace kfast {
 
@@ -69,6 +67,19 @@ struct Caster<std::string> {
   static _object* cast(const std::string& v) { return kf_from_string(v.data(), v.size()); }
 };
 template <>
+struct Caster<std::string_view> {
+  static constexpr const char* name = "str";
+  std::string_view value;
+  bool load(_object* o, bool) {
+    const char* text = nullptr;
+    size_t n = 0;
+    if (!kf_load_string(o, &text, &n)) return false;
+    value = {text, n};
+    return true;
+  }
+  static _object* cast(std::string_view v) { return kf_from_string(v.data(), v.size()); }
+};
+template <>
 struct Caster<const char*> {
   static constexpr const char* name = "str";
   static _object* cast(const char* v) { return v ? kf_from_string(v, std::strlen(v)) : kf_none(); }
@@ -84,21 +95,6 @@ struct Caster<at::Tensor> {
     return true;
   }
   static _object* cast(const at::Tensor& v) { return kf_from_tensor(v.unsafeGetTensorImpl()); }
-};
-template <>
-struct Caster<c10::Scalar> {
-  static constexpr const char* name = "Number";
-  c10::Scalar value;
-  bool load(_object* o, bool) {
-    kf_value raw{};
-    if (!kf_load_scalar(o, &raw)) return false;
-    value = c10::Scalar(raw);
-    return true;
-  }
-  static _object* cast(const c10::Scalar& v) {
-    const kf_value raw = v.value();
-    return kf_from_scalar(&raw);
-  }
 };
 template <class T, int kind>
 struct EnumCaster {
@@ -233,21 +229,37 @@ P pass(T& value) {
   else return static_cast<P>(std::move(value));
 }
 
+// Python's lock, given up for the life of this.
+struct Unlocked {
+  Unlocked() : state(kf_unlock()) {}
+  Unlocked(const Unlocked&) = delete;
+  Unlocked& operator=(const Unlocked&) = delete;
+  ~Unlocked() { kf_lock(state); }
+  void* state;
+};
+
 template <class F, class R, class... P>
 struct Invoker {
   template <size_t... I>
-  static _object* run(F function, _object* const* o, bool convert, std::index_sequence<I...>) {
+  static _object* run(const kf_function* f, _object* const* o, bool convert, std::index_sequence<I...>) {
+    const F function = reinterpret_cast<F>(f->function);
     std::tuple<CasterFor<P>...> in;
     if (!(std::get<I>(in).load(o[I], convert) && ...)) return KF_TRY_NEXT;
+    // Loading and casting need Python's lock; the function itself may do without it.
+    std::optional<Unlocked> unlocked;
+    if (f->release_gil) unlocked.emplace();
     if constexpr (std::is_void_v<R>) {
       function(pass<P>(std::get<I>(in).value)...);
+      unlocked.reset();
       return kf_none();
     } else {
-      return CasterFor<R>::cast(function(pass<P>(std::get<I>(in).value)...));
+      R result = function(pass<P>(std::get<I>(in).value)...);
+      unlocked.reset();
+      return CasterFor<R>::cast(result);
     }
   }
   static _object* call(const kf_function* f, _object* const* o, bool convert) {
-    return run(reinterpret_cast<F>(f->function), o, convert, std::index_sequence_for<P...>());
+    return run(f, o, convert, std::index_sequence_for<P...>());
   }
 };
 

@@ -12,6 +12,7 @@ inline namespace kfast_api {
 class Tensor;
 using TensorList = ArrayRef<Tensor>;
 using ITensorList = TensorList;
+using ITensorListRef = TensorList;
 // Only ever passed as "none": the random generator of the device is used.
 struct Generator {
   Generator() = delete;

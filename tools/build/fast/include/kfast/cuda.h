@@ -4,6 +4,9 @@
 #include <kfast/tensor_call.h>
 
 #include <cuda_runtime_api.h>
+#if KFAST_USES_CUBLAS
+#include <cublas_v2.h>
+#endif
 
 #pragma GCC visibility push(hidden)
 
@@ -142,6 +145,9 @@ inline const cudaDeviceProp* getDeviceProperties(DeviceIndex device) {
 inline const cudaDeviceProp* getCurrentDeviceProperties() { return getDeviceProperties(-1); }
 inline int warp_size() { return getCurrentDeviceProperties()->warpSize; }
 inline bool is_available() { return kf_cuda_device_count() > 0; }
+#if KFAST_USES_CUBLAS
+inline cublasHandle_t getCurrentCUDABlasHandle() { return static_cast<cublasHandle_t>(kf_cuda_blas_handle()); }
+#endif
 template <class T>
 constexpr T ATenCeilDiv(T a, T b) { return (a + b - 1) / b; }
 }  // namespace kfast_api
@@ -159,6 +165,14 @@ constexpr T ceil_div(T a, T b) { return (a + b - 1) / b; }
   } while (0)
 #define C10_CUDA_KERNEL_LAUNCH_CHECK() C10_CUDA_CHECK(cudaGetLastError())
 #define AT_CUDA_CHECK(expression) C10_CUDA_CHECK(expression)
+#if KFAST_USES_CUBLAS
+#define TORCH_CUDABLAS_CHECK(expression)                                                                        \
+  do {                                                                                                          \
+    const cublasStatus_t kfast_status = expression;                                                             \
+    TORCH_CHECK(kfast_status == CUBLAS_STATUS_SUCCESS, "CUDA error: ", cublasGetStatusName(kfast_status),       \
+                " when calling `" #expression "`");                                                             \
+  } while (0)
+#endif
 #define C10_CUDA_CHECK_WARN(expression)                                                                   \
   do {                                                                                                    \
     const cudaError_t kfast_error = expression;                                                           \

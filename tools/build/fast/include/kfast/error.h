@@ -84,7 +84,16 @@ void warn(const char* file, int line, const char* function, const Parts&... part
     static const bool kfast_warned = (TORCH_WARN(__VA_ARGS__), true);       \
     static_cast<void>(kfast_warned);                                        \
   } while (false)
-#define C10_THROW_ERROR(type, message) KFAST_THROW_##type(message)
-
-#define KFAST_CHECK_OP(a, b, op)                                                                                       \
-  TORCH_CHECK((a)op(b), "Check failed: " #a " " #op " " #b " (", (a), " vs. ", (b), "). ")
+#define KFAST_CHECK_OP(a, b, op)                                                                \
+  do {                                                                                          \
+    const auto& kfast_a = (a);                                                                  \
+    const auto& kfast_b = (b);                                                                  \
+    TORCH_CHECK(kfast_a op kfast_b, "Check failed: " #a " " #op " " #b " (", kfast_a, " vs. ",  \
+                kfast_b, "). ");                                                                \
+  } while (false)
+#define TORCH_CHECK_EQ(a, b) KFAST_CHECK_OP(a, b, ==)
+#define TORCH_CHECK_NE(a, b) KFAST_CHECK_OP(a, b, !=)
+#define TORCH_CHECK_LT(a, b) KFAST_CHECK_OP(a, b, <)
+#define TORCH_CHECK_LE(a, b) KFAST_CHECK_OP(a, b, <=)
+#define TORCH_CHECK_GT(a, b) KFAST_CHECK_OP(a, b, >)
+#define TORCH_CHECK_GE(a, b) KFAST_CHECK_OP(a, b, >=)

@@ -28,6 +28,19 @@ namespace literals {
 constexpr arg operator""_a(const char* name, size_t) { return arg(name); }
 }  // namespace literals
 
+// Picks one of several functions of a name by its parameters.
+template <class... P>
+struct overload_cast_of {
+  template <class R>
+  constexpr auto operator()(R (*function)(P...)) const { return function; }
+};
+template <class... P>
+constexpr overload_cast_of<P...> overload_cast{};
+
+using gil_scoped_release = kfast::Unlocked;
+template <class Guard>
+struct call_guard {};
+
 class module_ {
  public:
   explicit module_(_object* raw) : raw_(raw) {}
@@ -70,6 +83,7 @@ class module_ {
     kf_parameter* parameters;
     int32_t named = 0;
     void operator()(const char* doc) { function->doc = doc; }
+    void operator()(call_guard<gil_scoped_release>) { function->release_gil = 1; }
     void operator()(const arg& a) { parameters[named++].name = a.name; }
     void operator()(const arg_v& a) {
       parameters[named].name = a.name;

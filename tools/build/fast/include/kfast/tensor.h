@@ -93,6 +93,7 @@ class Tensor {
   bool is_view() const { return ask(KF_IS_VIEW) != 0; }
   bool has_storage() const { return ask(KF_HAS_STORAGE) != 0; }
   bool is_floating_point() const { return isFloatingType(scalar_type()); }
+  bool is_signed() const { return isSignedType(scalar_type()); }
   bool is_complex() const { return isComplexType(scalar_type()); }
   bool is_contiguous(MemoryFormat f = MemoryFormat::Contiguous) const {
     return kf_is_contiguous(impl_, static_cast<int32_t>(f));

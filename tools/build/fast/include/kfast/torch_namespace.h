@@ -62,6 +62,46 @@ constexpr auto kFloat16 = at::kHalf, kFloat32 = at::kFloat, kFloat64 = at::kDoub
 constexpr auto kU8 = kUInt8, kI8 = kInt8, kI16 = kInt16, kI32 = kInt32, kI64 = kInt64;
 constexpr auto kF16 = kFloat16, kF32 = kFloat32, kF64 = kFloat64;
 
+// torch::tensor for a number, or a list of them. As in Python: integers make int64, floating numbers the default dtype.
+inline namespace kfast_api {
+template <class T>
+at::Tensor tensor_of(const T* values, at::IntArrayRef sizes, size_t n, const at::TensorOptions& options) {
+  static_assert(std::is_arithmetic_v<T>, "torch::tensor takes numbers here");
+  using Wide = std::conditional_t<std::is_floating_point_v<T>, double, int64_t>;
+  std::vector<Wide> wide(values, values + n);
+  const auto natural = std::is_same_v<T, bool> ? at::kBool
+      : std::is_integral_v<T>                  ? at::kLong
+                                               : at::get_default_dtype_as_scalartype();
+  const auto dtype = options.has_dtype() ? options.dtype().toScalarType() : natural;
+  static_assert(sizeof(Wide) == 8);
+  const auto source = std::is_floating_point_v<T> ? at::kDouble : at::kLong;
+  // Copied on the CPU to its own memory and dtype, then moved.
+  at::Tensor made = at::from_blob(wide.data(), sizes, at::TensorOptions(source));
+  static void* const to = kf_find_operator("aten::to", "dtype");
+  made = kfast::call<at::Tensor>(to, made, dtype, false, true);
+  if (options.has_device()) made = made.to_options(at::TensorOptions(options.device()));
+  return at::Tensor::steal(kf_make_variable(made.unsafeGetTensorImpl(), options.requires_grad()));
+}
+template <class T, std::enable_if_t<std::is_arithmetic_v<T>, bool> = true>
+at::Tensor tensor(T value, const at::TensorOptions& options = {}) {
+  return tensor_of(&value, {}, 1, options);
+}
+template <class T, std::enable_if_t<std::is_arithmetic_v<T>, bool> = true>
+at::Tensor tensor(std::initializer_list<T> values, const at::TensorOptions& options = {}) {
+  const int64_t n = static_cast<int64_t>(values.size());
+  return tensor_of(values.begin(), n, values.size(), options);
+}
+template <class T>
+at::Tensor tensor(at::ArrayRef<T> values, const at::TensorOptions& options = {}) {
+  const int64_t n = static_cast<int64_t>(values.size());
+  return tensor_of(values.data(), n, values.size(), options);
+}
+template <class T>
+at::Tensor tensor(const std::vector<T>& values, const at::TensorOptions& options = {}) {
+  return tensor(at::ArrayRef<T>(values), options);
+}
+}  // namespace kfast_api
+
 namespace autograd {
 using Variable = at::Tensor;
 inline at::Tensor make_variable(const at::Tensor& t, bool requires_grad) {

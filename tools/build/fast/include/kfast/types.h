@@ -63,6 +63,9 @@ constexpr bool isIntegralType(ScalarType t, bool include_bool) {
   return t <= kLong || (t >= kUInt16 && t <= kUInt64) || (include_bool && t == kBool);
 }
 constexpr bool isComplexType(ScalarType t) { return t >= kComplexHalf && t <= kComplexDouble; }
+constexpr bool isSignedType(ScalarType t) {
+  return isFloatingType(t) || isComplexType(t) || (t >= kChar && t <= kLong);
+}
 inline ScalarType promoteTypes(ScalarType a, ScalarType b) {
   return static_cast<ScalarType>(kf_promote(static_cast<int32_t>(a), static_cast<int32_t>(b)));
 }
