@@ -118,6 +118,15 @@ def test_syntax_is_certain_when_no_unknown_macro_can_be_behind_it(headers, tmp_p
     assert sure([diagnostic], lambda: headers, guarded, [str(tmp_path)]) == [diagnostic]
 
 
+def test_device_code_that_calls_a_host_function_of_its_own():
+    called = 'calling a __host__ function("gate(float)") from a __global__ function("k") is not allowed'
+    undefined = 'identifier "gate" is undefined in device code'
+    for message in (called, undefined):
+        diagnostic = error("host_device_call", message)
+        assert sure([diagnostic], never, "float gate(float x) { return x; }") == [diagnostic]
+        assert sure([diagnostic], never, "float other(float x) { return x; }") == []
+
+
 def test_only_the_certain_ones_are_told():
     certain = error("undefined_symbol", "f() is declared and used, and no source defines it")
     assert sure([error("wrong_arguments", "no matching function"), certain], never) == [certain]

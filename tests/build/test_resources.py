@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from tools.build.calls import BuildCall, SourcePart, Unit
-from tools.build.demangle import demangle
+from tools.build.demangle import base_name, demangle
 from tools.build.occupancy import best_occupancy, multiprocessor, occupancy
-from tools.build.resources import base_name, launch_bounds, parse_ptxas, with_occupancy
+from tools.build.resources import launch_bounds, parse_ptxas, with_occupancy
 from tools.build.sass import parse_sass
 
 PTXAS = """\

@@ -12,8 +12,10 @@ from functools import lru_cache
 from pathlib import Path
 
 from tools.build.calls import BuildCall
+from tools.build.demangle import base_name
 from tools.build.lexer import tokenize
 from tools.build.names import CUDA_HEADERS, HEADERS, KnownNames
+from tools.build.scanner import scan
 from tools.types import Diagnostic
 
 _AFTER_THE_HEADERS = {
@@ -30,6 +32,10 @@ _UNDECLARED = re.compile(
     r"|^identifier \"(?P<nvcc>\w+)\" is undefined"
 )
 _MISSING = re.compile(r"^(?P<gcc>\S+): No such file|cannot open source file \"(?P<nvcc>[^\"]+)\"")
+_HOST_FUNCTION = re.compile(
+    r"__host__ function\(?[ \"]+(?P<called>[^\"]+)\".* is not allowed"
+    r"|identifier \"(?P<undefined>[^\"]+)\" is undefined in device code"
+)
 _TORCH_HEADER = re.compile(r"#\s*include\s*[<\"]((?:torch|ATen|c10|caffe2)/[^>\"]+)")
 _DEFINED = re.compile(r"^\s*#\s*define\s+(\w+)", re.MULTILINE)
 
@@ -48,7 +54,8 @@ def certain_errors(
     be looked up.
     """
     errors = [d for d in diagnostics if d.severity == "error"]
-    sure = [d for d in errors if _sure(d, stock)]
+    own = {f.name for unit in call.units for part in unit.parts for f in scan(part.text).functions}
+    sure = [d for d in errors if _sure(d, stock) or _calls_own_host_function(d, own)]
     asked = [d for d in errors if d not in sure and d.file is not None and d.code in _BY_NAME]
     if not asked or not _usual_headers(call):
         return sure
@@ -73,6 +80,14 @@ def _sure(diagnostic: Diagnostic, stock: list[str]) -> bool:
     if diagnostic.code == "bad_ptx":
         return diagnostic.file is None
     return diagnostic.code in _AFTER_THE_HEADERS
+
+
+def _calls_own_host_function(diagnostic: Diagnostic, own: set[str]) -> bool:
+    """Device code that calls a host function of the source itself, whatever the headers are."""
+    if diagnostic.code != "host_device_call":
+        return False
+    match = _HOST_FUNCTION.search(diagnostic.message)
+    return match is not None and base_name(match["called"] or match["undefined"]) in own
 
 
 def _usual_headers(call: BuildCall) -> bool:

@@ -59,7 +59,7 @@ class Commands:
     def run(self, argv: Sequence[str], *, max_output: int = MAX_OUTPUT, quiet: bool = False) -> Ran:
         """Run one command in `folder`, as soon as there is a slot for it. Output beyond `max_output` bytes is lost.
 
-        With `quiet` the log keeps the command and not its output.
+        With `quiet` the log keeps the output of a failure only.
         """
         asked = time.monotonic()
         with slots.semaphore():
@@ -71,7 +71,9 @@ class Commands:
                 self._run(list(argv), left, max_output) if left > 0 else Ran(list(argv), None, "", 0.0, timed_out=True)
             )
         ending = "timed out" if ran.timed_out else f"exit {ran.code}"
-        self.log.append(f"$ {' '.join(ran.argv)}\n{'' if quiet else ran.output}[{ending}, {ran.seconds:.1f} s]\n")
+        self.log.append(
+            f"$ {' '.join(ran.argv)}\n{'' if quiet and ran.ok else ran.output}[{ending}, {ran.seconds:.1f} s]\n"
+        )
         return ran
 
     def _run(self, argv: list[str], left: float, max_output: int) -> Ran:

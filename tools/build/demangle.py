@@ -30,3 +30,9 @@ def demangle(name: str) -> str:
     text = ctypes.string_at(result).decode("utf-8", "replace")
     ctypes.CDLL(None).free(ctypes.c_void_p(result))
     return text
+
+
+def base_name(demangled: str) -> str:
+    """`void ns::kernel<float>(float*)` as `kernel`."""
+    text = demangled.split("<", 1)[0].split("(", 1)[0]
+    return text.rsplit("::", 1)[-1].split(" ")[-1]

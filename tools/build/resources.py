@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from tools.build.calls import BuildCall
 from tools.build.commands import Commands
-from tools.build.demangle import demangle
+from tools.build.demangle import base_name, demangle
 from tools.build.occupancy import best_occupancy, multiprocessor, occupancy
 from tools.build.sass import parse_sass
 from tools.build.scanner import scan
@@ -118,9 +118,3 @@ def launch_bounds(call: BuildCall) -> dict[str, int]:
                     if number.isdigit() and 0 < int(number) <= 1024:
                         bounds[function.name] = int(number)
     return bounds
-
-
-def base_name(demangled: str) -> str:
-    """`void ns::kernel<float>(float*)` as `kernel`."""
-    text = demangled.split("<", 1)[0].split("(", 1)[0]
-    return text.rsplit("::", 1)[-1].split(" ")[-1]

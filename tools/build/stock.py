@@ -99,7 +99,7 @@ def compile_stock(call: BuildCall, toolchain: Toolchain, commands: Commands, arc
     ok = all(done.ok for done in ran)
     if ok and (toolchain.links_cuda or not call.with_cuda):
         library = f"{call.name}.so"
-        linked = commands.run(link_command(call, toolchain, objects, library))
+        linked = commands.run(link_command(call, toolchain, objects, library), quiet=True)
         ran.append(linked)
         problems = link_messages(linked.output, call, failed=not linked.ok)
         diagnostics += problems

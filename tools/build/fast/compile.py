@@ -73,7 +73,7 @@ def compile_fast(call: BuildCall, toolchain: Toolchain, kit: FastKit, commands: 
     diagnostics = [d for done in ran for d in parse_output(done.output, rendered, failed=not done.ok)]
     ok = all(done.ok for done in ran)
     if ok:
-        linked = commands.run(made.link)
+        linked = commands.run(made.link, quiet=True)
         ran.append(linked)
         diagnostics += link_messages(linked.output, call, failed=not linked.ok)
         ok = linked.ok and not _unresolved(linked.output)
