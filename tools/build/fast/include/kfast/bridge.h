@@ -62,6 +62,11 @@ enum kf_query {
   KF_SUGGESTED_FORMAT
 };
 
+// Room for one of torch's guards.
+struct kf_guard {
+  alignas(16) char storage[160];
+};
+
 // A parameter of a bound function as the bridge needs to know it.
 struct kf_parameter {
   const char* name;  // null: positional only
@@ -91,6 +96,8 @@ void kf_decref(void* t) noexcept;
 int64_t kf_dim(void* t) KFAST_PURE;
 int64_t kf_numel(void* t) KFAST_PURE;
 int64_t kf_storage_offset(void* t) KFAST_PURE;
+int64_t kf_size(void* t, int64_t d) KFAST_PURE;
+int64_t kf_stride(void* t, int64_t d) KFAST_PURE;
 const int64_t* kf_sizes(void* t) KFAST_PURE;
 const int64_t* kf_strides(void* t) KFAST_PURE;
 int32_t kf_dtype(void* t) KFAST_PURE;
@@ -112,8 +119,8 @@ void kf_free(void* memory) noexcept;
 void* kf_make_variable(void* t, bool requires_grad);
 void* kf_from_blob(void* data, const int64_t* sizes, size_t n, const int64_t* strides, bool has_device, int64_t device,
                    int32_t dtype, void (*deleter)(void*), void* context);
-void* kf_enter(int32_t guard, bool on);
-void kf_leave(void* guard) noexcept;
+void kf_enter(kf_guard* guard, int32_t kind, bool on);
+void kf_leave(kf_guard* guard) noexcept;
 
 // Errors, devices, dtypes, threads.
 [[noreturn]] void kf_raise(int32_t kind, const char* file, int32_t line, const char* function, const char* text, size_t n);

@@ -67,8 +67,8 @@ class Tensor {
   int64_t storage_offset() const { return kf_storage_offset(impl_); }
   IntArrayRef sizes() const { return IntArrayRef(kf_sizes(impl_), static_cast<size_t>(dim())); }
   IntArrayRef strides() const { return IntArrayRef(kf_strides(impl_), static_cast<size_t>(dim())); }
-  int64_t size(int64_t d) const { return kf_sizes(impl_)[wrap(d, dim())]; }
-  int64_t stride(int64_t d) const { return kf_strides(impl_)[wrap(d, dim())]; }
+  int64_t size(int64_t d) const { return kf_size(impl_, d); }
+  int64_t stride(int64_t d) const { return kf_stride(impl_, d); }
   ScalarType scalar_type() const { return static_cast<ScalarType>(kf_dtype(impl_)); }
   caffe2::TypeMeta dtype() const { return caffe2::TypeMeta(scalar_type()); }
   size_t itemsize() const { return elementSize(scalar_type()); }
@@ -196,14 +196,6 @@ class Tensor {
 #include <kfast_methods.inc>
 
  private:
-  static int64_t wrap(int64_t d, int64_t n) {
-    if (__builtin_expect(d < -n || d >= n, 0)) {
-      TORCH_CHECK_INDEX(n > 0, "Dimension specified as ", d, " but tensor has no dimensions");
-      TORCH_CHECK_INDEX(false, "Dimension out of range (expected to be in range of [", -n, ", ", n - 1, "], but got ", d,
-                        ")");
-    }
-    return d < 0 ? d + n : d;
-  }
   template <class T>
   void check_type() const {
     constexpr ScalarType wanted = CppTypeToScalarType<T>::value;

@@ -59,44 +59,39 @@ inline Scalar Tensor::item() const {
 }
 
 namespace detail {
-template <class Other>
-Tensor binary(const char* name, const Tensor& x, const Other& y) {
-  return kfast::call<Tensor>(kf_find_operator(name, std::is_same_v<Other, Tensor> ? "Tensor" : "Scalar"), x, y);
-}
 // A number on the left of an operation that does not commute becomes a tensor like the right one, as torch does it.
 inline Tensor filled_like(const Scalar& x, const Tensor& y) {
-  Tensor t = kfast::call<Tensor>(kf_find_operator("aten::empty_like", ""), y, std::optional<ScalarType>(),
-                                 std::optional<Layout>(), std::optional<Device>(), std::optional<bool>(),
-                                 std::optional<MemoryFormat>(MemoryFormat::Preserve));
+  static void* const op = kf_find_operator("aten::empty_like", "");
+  Tensor t = kfast::call<Tensor>(op, y, std::optional<ScalarType>(), std::optional<Layout>(), std::optional<Device>(),
+                                 std::optional<bool>(), std::optional<MemoryFormat>(MemoryFormat::Preserve));
   static_cast<Tensor&&>(t) = x;
-  return t;
-}
-inline Tensor reversed(const char* name, const Scalar& x, const Tensor& y) {
-  Tensor t = filled_like(x, y);
-  binary(name, t, y);
   return t;
 }
 }  // namespace detail
 
-#define KFAST_BINARY(op, name, reverse)                                                                     \
-  inline Tensor operator op(const Tensor& x, const Tensor& y) { return detail::binary("aten::" name, x, y); } \
-  inline Tensor operator op(const Tensor& x, const Scalar& y) { return detail::binary("aten::" name, x, y); } \
-  inline Tensor operator op(const Scalar& x, const Tensor& y) { return reverse; }
-KFAST_BINARY(+, "add", detail::binary("aten::add", y, x))
-KFAST_BINARY(*, "mul", detail::binary("aten::mul", y, x))
-KFAST_BINARY(-, "sub", detail::reversed("aten::sub_", x, y))
-KFAST_BINARY(/, "div", detail::reversed("aten::div_", x, y))
-KFAST_BINARY(%, "remainder", detail::reversed("aten::remainder_", x, y))
-KFAST_BINARY(&, "bitwise_and", detail::binary("aten::bitwise_and", y, x))
-KFAST_BINARY(|, "bitwise_or", detail::binary("aten::bitwise_or", y, x))
-KFAST_BINARY(^, "bitwise_xor", detail::binary("aten::bitwise_xor", y, x))
-KFAST_BINARY(<, "lt", detail::binary("aten::gt", y, x))
-KFAST_BINARY(<=, "le", detail::binary("aten::ge", y, x))
-KFAST_BINARY(>, "gt", detail::binary("aten::lt", y, x))
-KFAST_BINARY(>=, "ge", detail::binary("aten::le", y, x))
-KFAST_BINARY(==, "eq", detail::binary("aten::eq", y, x))
-KFAST_BINARY(!=, "ne", detail::binary("aten::ne", y, x))
+#define KFAST_CALL(name, overload, x, y)                                 \
+  static void* const op_ = kf_find_operator("aten::" name, overload);    \
+  return kfast::call<Tensor>(op_, x, y);
+#define KFAST_BINARY(op, name, reverse)                                                                        \
+  inline Tensor operator op(const Tensor& x, const Tensor& y) { KFAST_CALL(name, "Tensor", x, y) }             \
+  inline Tensor operator op(const Tensor& x, const Scalar& y) { KFAST_CALL(name, "Scalar", x, y) }             \
+  inline Tensor operator op(const Scalar& x, const Tensor& y) { reverse }
+KFAST_BINARY(+, "add", KFAST_CALL("add", "Scalar", y, x))
+KFAST_BINARY(*, "mul", KFAST_CALL("mul", "Scalar", y, x))
+KFAST_BINARY(-, "sub", KFAST_CALL("sub_", "Tensor", detail::filled_like(x, y), y))
+KFAST_BINARY(/, "div", KFAST_CALL("div_", "Tensor", detail::filled_like(x, y), y))
+KFAST_BINARY(%, "remainder", KFAST_CALL("remainder_", "Tensor", detail::filled_like(x, y), y))
+KFAST_BINARY(&, "bitwise_and", KFAST_CALL("bitwise_and", "Scalar", y, x))
+KFAST_BINARY(|, "bitwise_or", KFAST_CALL("bitwise_or", "Scalar", y, x))
+KFAST_BINARY(^, "bitwise_xor", KFAST_CALL("bitwise_xor", "Scalar", y, x))
+KFAST_BINARY(<, "lt", KFAST_CALL("gt", "Scalar", y, x))
+KFAST_BINARY(<=, "le", KFAST_CALL("ge", "Scalar", y, x))
+KFAST_BINARY(>, "gt", KFAST_CALL("lt", "Scalar", y, x))
+KFAST_BINARY(>=, "ge", KFAST_CALL("le", "Scalar", y, x))
+KFAST_BINARY(==, "eq", KFAST_CALL("eq", "Scalar", y, x))
+KFAST_BINARY(!=, "ne", KFAST_CALL("ne", "Scalar", y, x))
 #undef KFAST_BINARY
+#undef KFAST_CALL
 
 inline std::optional<Device> device_of(const Tensor& t) {
   return t.defined() ? std::optional<Device>(t.device()) : std::nullopt;

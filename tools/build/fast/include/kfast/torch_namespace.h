@@ -8,11 +8,11 @@ inline namespace kfast_api {
 // A guard that the bridge holds; which one is the template's number.
 template <int kind>
 struct HeldGuard {
-  explicit HeldGuard(bool on = false) : held(kf_enter(kind, on)) {}
+  explicit HeldGuard(bool on = false) { kf_enter(&held, kind, on); }
   HeldGuard(const HeldGuard&) = delete;
   HeldGuard& operator=(const HeldGuard&) = delete;
-  ~HeldGuard() { kf_leave(held); }
-  void* held;
+  ~HeldGuard() { kf_leave(&held); }
+  kf_guard held;
 };
 struct NoGradGuard : HeldGuard<0> {
   NoGradGuard() : HeldGuard(false) {}
