@@ -16,7 +16,7 @@ $(VENV)/.ready: pyproject.toml
 setup: $(VENV)/.ready
 
 solve: setup
-	$(BIN)/agent solve layer_norm --device cpu --recorded layer_norm_cpu
+	$(BIN)/agent solve rms_norm_residual --device cpu --recorded rms_norm_residual_cpu
 
 lint: setup
 	$(BIN)/ruff check .

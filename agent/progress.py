@@ -68,7 +68,9 @@ class Progress:
             f"({facts.floor_limited_by})"
         )
         for note in facts.judge_notes:
-            self.line(f"  note: {note.summary}", "yellow")
+            self.line(f"  {note.severity}: {note.summary}", "yellow")
+        if not facts.judgeable:
+            self.line("Verdicts on this problem mean little, for the reasons above.", "bold red")
 
     def asking(self, budget: Budget) -> None:
         self._where = f"turn {budget.turns + 1}/{budget.limits.max_turns} "

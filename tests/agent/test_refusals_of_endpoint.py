@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -139,3 +141,31 @@ def test_a_cost_limit_without_a_known_price(agent: Agent, openai_server: Protoco
     assert done.code == 2
     assert "--max-turns" in done.err
     assert restore(agent.run).turns == 1
+
+
+def test_a_full_disk_keeps_what_was_written(agent: Agent, openai_server: ProtocolServer):
+    """The runs lie on a file system of 256 KiB, which long replies fill."""
+    (agent.folder / "runs").mkdir()
+    small = ["unshare", "--map-root-user", "--mount", "sh", "-c"]
+    if subprocess.run([*small, "mount -t tmpfs none runs"], cwd=agent.folder, capture_output=True).returncode:
+        pytest.skip("this kernel lets nobody mount a small file system")
+    openai_server.script(says("x" * 100_000, NONSENSE, size=50_000) for _ in range(4))
+    command = [sys.executable, "-m", "agent", *agent.solve(openai_server.base_url)]
+    script = 'mount -t tmpfs -o size=256k none runs && { "$@"; code=$?; cp -r runs kept; exit $code; }'
+    done = subprocess.run(
+        [*small, script, "sh", *command],
+        cwd=agent.folder,
+        env=agent.environment,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 2, done.stdout + done.stderr
+    assert "disk is full" in done.stderr
+    assert "Traceback" not in done.stderr
+    (kept,) = (agent.folder / "kept").iterdir()
+    # The log ends with a whole event; every reply in it is whole.
+    state = restore(kept)
+    assert 1 <= state.turns < 4
+    assert all(len(reply.text) == 100_000 for reply in state.replies)

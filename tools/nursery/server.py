@@ -64,7 +64,10 @@ class _Server:
         self.selector.register(starter, selectors.EVENT_READ)
 
     def run(self) -> NoReturn:
-        self.starter.send(self.greeting)
+        try:
+            self.starter.send(self.greeting)
+        except OSError:
+            _leave()  # the starter ended while torch was being imported
         while True:
             for key, _ in self.selector.select():
                 connection = key.fileobj
