@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
 from tools.build.cache import BuildCache, build_key
@@ -78,6 +80,15 @@ def test_a_damaged_build_is_made_anew(tmp_path, damage):
     keep(cache, "aa11", content=b"again")
     assert cache.find("aa11") == OUTCOME
     assert (place / "m.so").read_bytes() == b"again"
+
+
+def test_what_a_killed_process_left_goes_after_a_day(tmp_path):
+    old, new = tmp_path / "building" / "old", tmp_path / "building" / "new"
+    for folder in (old, new):
+        folder.mkdir(parents=True)
+    os.utime(old, (1.0, 1.0))
+    BuildCache(tmp_path)
+    assert not old.exists() and new.exists()
 
 
 def test_a_workspace_left_by_a_killed_process_is_in_nobodys_way(tmp_path):

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
+import os
+import shutil
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -29,6 +32,8 @@ from tools.types import BuildResult, BuiltModule, Diagnostic, Finding, SandboxLe
 
 BUILD_SECONDS = 300.0
 NAMES_SECONDS = 60.0
+LEAST_SPACE = 64 << 20
+"""Bytes of free disk below which a failed build is not blamed on the candidate."""
 Route = Literal["fast", "stock"]
 
 
@@ -103,6 +108,7 @@ class Builder:
 
         `init_args` are the arguments of `ModelNew`, for files that build in the constructor; None when they are not
         known. With `stock` only torch's own headers and command lines count. `timeout` in seconds for each call.
+        Raises OSError when the disk is full, which is not the candidate's fault.
         """
         report = _Report(source_key(source), time.monotonic(), log_dir)
         captured = self._capture(source, init_args)
@@ -205,6 +211,8 @@ class Builder:
                 outcome = compile_fast(call, self.toolchain, kit, commands, self.arch)
             else:
                 outcome = compile_stock(call, self.toolchain, commands, self.arch)
+            if not outcome.ok and shutil.disk_usage(folder).free < LEAST_SPACE:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self.cache.folder))
             # What ran out of time or memory may fare better on another day; the rest would fail again.
             if not outcome.timed_out and not outcome.out_of_memory:
                 (folder / "call.json").write_text(call.model_dump_json(), encoding="utf-8")

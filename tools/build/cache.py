@@ -8,6 +8,7 @@ import json
 import os
 import shutil
 import tempfile
+import time
 from collections.abc import Generator
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from tools.build.toolchain import Toolchain
 _RECORD = "build.json"
 # Part of every key: a change in how we compile must not find old builds.
 _FORMAT = 1
+_STALE_SECONDS = 86400.0
 
 
 def build_key(call: BuildCall, toolchain: Toolchain, arch: str, route: str, extra: str = "") -> str:
@@ -46,6 +48,7 @@ class BuildCache:
     def __init__(self, folder: Path) -> None:
         self.folder = folder.absolute()
         self.folder.mkdir(parents=True, exist_ok=True)
+        self._sweep()
 
     def find(self, key: str) -> CompileOutcome | None:
         """The finished build under `key`, None without a whole one."""
@@ -75,8 +78,17 @@ class BuildCache:
         finally:
             shutil.rmtree(folder, ignore_errors=True)
 
+    def _sweep(self) -> None:
+        """Remove what builds left that were killed with all their processes, a day after."""
+        with contextlib.suppress(OSError):
+            for left in (self.folder / "building").iterdir():
+                if time.time() - left.stat().st_mtime > _STALE_SECONDS:
+                    shutil.rmtree(left, ignore_errors=True)
+
     def keep(self, key: str, workspace: Path, outcome: CompileOutcome) -> Path:
-        """Move a finished build into place. Another that came first stays, and serves as well."""
+        """Move a finished build into place, without its object files. One that came first stays, and serves as well."""
+        for part in workspace.glob("*.o"):
+            part.unlink()
         (workspace / _RECORD).write_text(outcome.model_dump_json(), encoding="utf-8")
         target = self.place(key)
         target.parent.mkdir(exist_ok=True)

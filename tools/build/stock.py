@@ -6,12 +6,13 @@ import os
 from pathlib import Path
 
 from tools.build.calls import BuildCall, CompileOutcome, Unit
-from tools.build.commands import Commands
+from tools.build.commands import MEMORY_BYTES, Commands, Ran
 from tools.build.diagnostics import parse_output
 from tools.build.linking import REPORT_UNDEFINED, link_messages
 from tools.build.render import Rendered, render
 from tools.build.resources import kernel_resources
 from tools.build.toolchain import Toolchain
+from tools.types import Diagnostic
 
 _NVCC_FLAGS = [
     "-D__CUDA_NO_HALF_OPERATORS__",
@@ -104,6 +105,8 @@ def compile_stock(call: BuildCall, toolchain: Toolchain, commands: Commands, arc
         problems = link_messages(linked.output, call, failed=not linked.ok)
         diagnostics += problems
         ok = linked.ok and not problems
+    if not ok and not diagnostics:
+        diagnostics = [unexplained(next(done for done in ran if not done.ok))]
     return CompileOutcome(
         ok=ok,
         route="stock",
@@ -116,6 +119,16 @@ def compile_stock(call: BuildCall, toolchain: Toolchain, commands: Commands, arc
         timed_out=any(done.timed_out for done in ran),
         out_of_memory=any(done.out_of_memory for done in ran),
     )
+
+
+def unexplained(ran: Ran) -> Diagnostic:
+    """The error for a command that failed in words that nothing was read from: its last lines, or its limit."""
+    if ran.out_of_memory:
+        message = f"the compiler needed more than {MEMORY_BYTES >> 30} GiB of memory and was stopped"
+        return Diagnostic(severity="error", code="compiler_killed", message=message)
+    lines = ran.output.strip().splitlines()[-8:]
+    program = Path(ran.argv[0]).name
+    return Diagnostic(severity="error", code="compiler_error", message="\n".join([f"{program} failed:", *lines])[:1500])
 
 
 def write_headers(call: BuildCall, folder: Path) -> None:
