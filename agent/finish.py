@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from tools.evaluator import EvaluatorError
-
 from agent.result import RunResult
 from agent.run import Run, as_json
 from agent.stops import StopReason
 from tools.candidates import Candidate
+from tools.evaluator import EvaluatorError
 from tools.types import EvaluationResult, Verdict
 from transcripts.events import Confirmed, RunFinished
 

@@ -90,7 +90,7 @@ def print_outcome(console: Console, solved: Solved) -> None:
                 f"(95% interval {result.speedup_low:.3g} to {result.speedup_high:.3g}), {duration(result.time_us)}",
                 style="bold",
             )
-        if result.speedup_over_best is not None and result.best_baseline is not None:
+        if result.speedup_over_best is not None and result.best_baseline not in (None, "eager"):
             console.print(f"Over the best baseline ({result.best_baseline}): {result.speedup_over_best:.3g}x")
         console.print(f"Kernel: {folder / 'solution.py'}", soft_wrap=True)
     else:
