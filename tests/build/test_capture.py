@@ -6,6 +6,7 @@ import pytest
 from conftest import light
 
 from tools.build.capturing import capture_calls
+from tools.build.pretence import device_properties
 from tools.types import Verdict
 
 MODEL = "\nimport torch\nclass ModelNew(torch.nn.Module):\n    pass\n"
@@ -14,7 +15,8 @@ MODEL = "\nimport torch\nclass ModelNew(torch.nn.Module):\n    pass\n"
 @pytest.fixture
 def capture(nursery, builder):
     def run(source: str, *, device: str = "cpu", init_args=None):
-        return capture_calls(nursery, builder.cache, source, device=device, arch="sm_90a", init_args=init_args)
+        properties = device_properties("sm_90a") if device == "cuda" else None
+        return capture_calls(nursery, builder.cache, source, properties=properties, init_args=init_args)
 
     return run
 
@@ -57,9 +59,7 @@ def test_a_python_error_names_the_line(capture):
 
 def test_a_file_that_hangs_is_stopped(nursery, builder, monkeypatch):
     monkeypatch.setattr("tools.build.capturing.CAPTURE_SECONDS", 1.0)
-    captured = capture_calls(
-        nursery, builder.cache, "while True: pass" + MODEL, device="cpu", arch="sm_90a", init_args=None
-    )
+    captured = capture_calls(nursery, builder.cache, "while True: pass" + MODEL, properties=None, init_args=None)
     assert verdict(captured) == (Verdict.TIMEOUT, "import_timeout")
 
 
@@ -117,6 +117,24 @@ def test_the_device_is_there_where_it_will_be(capture):
     )
     assert len(capture(source, device="cuda").calls) == 1
     assert capture(source, device="cpu").verdict is Verdict.LOAD_ERROR
+
+
+def test_a_file_that_goes_on_to_use_the_gpu_has_said_enough(capture):
+    call = "import torch\nfrom torch.utils.cpp_extension import load_inline\nload_inline('m', '', 'int f();')\n"
+    for use in ("torch.zeros(1, device='cuda')", "torch.zeros(1).cuda()", "torch.cuda.Stream()"):
+        captured = capture(call + use + MODEL, device="cuda")
+        assert [c.name for c in captured.calls] == ["m"], use
+    before = "import torch\nx = torch.zeros(1, device='cuda')\n" + call + MODEL
+    assert verdict(capture(before, device="cuda")) == (Verdict.LOAD_ERROR, "python_uses_gpu")
+
+
+def test_sources_may_be_made_from_the_device_s_properties(capture):
+    source = (
+        "import torch\nfrom torch.utils.cpp_extension import load_inline\n"
+        "p = torch.cuda.get_device_properties(0)\n"
+        "load_inline('m', '', f'int f() {{ return {p.multi_processor_count * p.major}; }}', functions=['f'])\n"
+    )
+    assert capture(source + MODEL, device="cuda").calls[0].arguments["cuda_sources"].startswith("int f() { return ")
 
 
 def test_too_much_text_is_refused(capture):

@@ -22,6 +22,7 @@ from tools.build.certain import certain_errors
 from tools.build.commands import Commands
 from tools.build.fast import FastKit, compile_fast, prepare
 from tools.build.names import KnownNames, known_names
+from tools.build.pretence import device_properties
 from tools.build.settling import Settled, settle_all
 from tools.build.standalone import completed, differs, with_preamble
 from tools.build.stock import compile_stock
@@ -91,6 +92,7 @@ class Builder:
         self.device: Literal["cuda", "cpu"] = device
         self.level = level
         self.arch = arch or (device_arch() if device == "cuda" else DEFAULT_ARCH)
+        self.properties = device_properties(self.arch) if device == "cuda" else None
         self.cache = BuildCache(cache_dir)
         self.toolchain: Toolchain = find_toolchain(cuda=device == "cuda")
         self._kit = _in_background(lambda: prepare(self.toolchain, cache_dir))
@@ -165,8 +167,7 @@ class Builder:
             self.nursery,
             self.cache,
             source,
-            device=self.device,
-            arch=self.arch,
+            properties=self.properties,
             init_args=init_args,
             hidden=self.hidden,
         )

@@ -12,10 +12,12 @@ import linecache
 import socket
 import sys
 import types
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from tools.build.calls import fingerprint, plain
+from tools.build.pretence import NoDeviceHere, pretend_cuda
 from tools.build.pyerrors import python_error
 from tools.build.sources import HEADER_SUFFIXES
 from tools.channel import MAX_BYTES, send_json
@@ -29,9 +31,10 @@ _LARGEST_FILE = 1 << 20
 def main(sock: socket.socket, args: dict[str, Any], _fds: list[int]) -> None:
     """Answer on `sock` with `calls` (a list of `CaughtCall` as JSON), `error` (a Diagnostic) and `has_model`.
 
-    `args`: `source`, `device`, `arch` and `init_args` (a list, or None when they are not known).
+    `args`: `source`, `init_args` (a list, or None when they are not known) and `properties` of the CUDA device, None
+    where the target is the CPU.
     """
-    reply = capture(args["source"], args["device"], args["arch"], args["init_args"], confine=lock_down)
+    reply = capture(args["source"], args["init_args"], args["properties"], confine=lock_down)
     try:
         send_json(sock, reply, timeout=30)
     except ValueError:
@@ -40,8 +43,13 @@ def main(sock: socket.socket, args: dict[str, Any], _fds: list[int]) -> None:
         send_json(sock, {"calls": [], "error": error, "has_model": True}, timeout=30)
 
 
-def capture(source: str, device: str, arch: str, init_args: list[Any] | None, *, confine: Any = None) -> dict[str, Any]:
-    """Run the candidate up to the construction of its model and return what it asked to build."""
+def capture(
+    source: str, init_args: list[Any] | None, properties: dict[str, Any] | None, *, confine: Callable[[], None]
+) -> dict[str, Any]:
+    """Run the candidate up to the construction of its model and return what it asked to build.
+
+    `confine` is called before any of its code runs.
+    """
     import torch.utils.cpp_extension as cpp_extension
 
     recorder = _Recorder(cpp_extension)
@@ -51,11 +59,11 @@ def capture(source: str, device: str, arch: str, init_args: list[Any] | None, *,
     sys.modules["candidate"] = module
     cpp_extension.load_inline = recorder.replacement("load_inline")
     cpp_extension.load = recorder.replacement("load")
-    if device == "cuda":
-        _pretend_cuda(arch)
-    if confine is not None:
-        confine()
+    if properties is not None:
+        pretend_cuda(properties)
+    confine()
     error: dict[str, Any] | None = None
+    stopped_early = False
     try:
         code = compile(source, CANDIDATE_FILE, "exec")
         exec(code, module.__dict__)
@@ -65,12 +73,14 @@ def capture(source: str, device: str, arch: str, init_args: list[Any] | None, *,
             model(*(init_args or []))
     except BaseException as raised:
         # After a stub stood in for a library, what the candidate computes means nothing, and neither do its errors.
-        at_import_with_stub = recorder.stub_used and recorder.calls
+        # Nor does it when it goes on to use a GPU.
+        went_on = recorder.calls and (recorder.stub_used or isinstance(raised, NoDeviceHere))
+        stopped_early = bool(went_on)
         constructing = recorder.where == "construction" and (recorder.calls or init_args is None)
-        if not (at_import_with_stub or constructing):
+        if not (went_on or constructing):
             error = python_error(raised, source, CANDIDATE_FILE)
     # A file that stopped early for such an error has not come to its class yet.
-    has_model = "ModelNew" in module.__dict__ or (recorder.stub_used and "class ModelNew" in source)
+    has_model = "ModelNew" in module.__dict__ or (stopped_early and "class ModelNew" in source)
     return {"calls": recorder.calls, "error": error, "has_model": has_model}
 
 
@@ -165,16 +175,3 @@ def _stub(recorder: _Recorder, name: str) -> Any:
             return called
 
     return Stub(name)
-
-
-def _pretend_cuda(arch: str) -> None:
-    """Answer questions about the device, as it will be where the candidate runs, without touching a GPU."""
-    import torch
-
-    digits = "".join(c for c in arch if c.isdigit())
-    capability = (int(digits[:-1]), int(digits[-1])) if digits else (9, 0)
-    torch.cuda.is_available = lambda: True
-    torch.cuda.device_count = lambda: 1
-    torch.cuda.current_device = lambda: 0
-    torch.cuda.get_device_capability = lambda device=None: capability
-    torch.cuda.synchronize = lambda device=None: None

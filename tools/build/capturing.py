@@ -49,16 +49,16 @@ def capture_calls(
     cache: BuildCache,
     source: str,
     *,
-    device: str,
-    arch: str,
+    properties: dict[str, Any] | None,
     init_args: list[Any] | None,
     hidden: Sequence[Path] = (),
 ) -> Captured:
     """Run `source` in a sandboxed child of `nursery` and return its `load_inline` calls.
 
-    A file that was captured before is not run again.
+    `properties` are those of the CUDA device, None where the target is the CPU. A file that was captured before is not
+    run again.
     """
-    args = {"source": source, "device": device, "arch": arch, "init_args": init_args}
+    args = {"source": source, "properties": properties, "init_args": init_args}
     place = cache.folder / "captures" / f"{_key(args)}.json"
     with contextlib.suppress(OSError, ValueError):
         return _judge(_Reply.model_validate_json(place.read_bytes()), source)
@@ -71,7 +71,7 @@ def capture_calls(
 
 
 def _key(args: dict[str, Any]) -> str:
-    return hashlib.sha256(json.dumps(["capture-2", args], sort_keys=True).encode("utf-8")).hexdigest()[:32]
+    return hashlib.sha256(json.dumps(["capture-3", args], sort_keys=True).encode("utf-8")).hexdigest()[:32]
 
 
 def _keep(place: Path, reply: _Reply) -> None:

@@ -5,7 +5,10 @@ from __future__ import annotations
 import traceback
 from typing import Any
 
+from tools.build.pretence import NoDeviceHere
+
 _CODES: list[tuple[type[BaseException], str]] = [
+    (NoDeviceHere, "python_uses_gpu"),
     (SyntaxError, "python_syntax"),
     (ModuleNotFoundError, "python_missing_module"),
     (ImportError, "python_import"),
