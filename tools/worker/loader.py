@@ -47,8 +47,8 @@ class BuiltLibraries:
         cpp_extension.load_inline = self._answer("load_inline")
         cpp_extension.load = self._answer("load")
 
-    def _answer(self, kind: CallKind) -> Callable[..., types.ModuleType]:
-        def find(*args: Any, **kwargs: Any) -> types.ModuleType:
+    def _answer(self, kind: CallKind) -> Callable[..., types.ModuleType | str]:
+        def find(*args: Any, **kwargs: Any) -> types.ModuleType | str:
             if kind == "load_inline" and len(args) < 2:
                 kwargs.setdefault("cpp_sources", None)
             arguments = dict(self._signatures[kind].bind(*args, **kwargs).arguments)
@@ -56,6 +56,11 @@ class BuiltLibraries:
             entry = self._by_call.get(fingerprint(kind, arguments))
             if entry is None:
                 raise LoadFailure(f"{kind}(name={name!r}) was not called in this way when the candidate was built")
+            if arguments.get("is_python_module") is False:
+                # It registers operators, which Python then finds under torch.ops.
+                torch.ops.load_library(entry["library"])
+                self.paths.append(entry["library"])
+                return entry["library"]
             module = import_library(entry["name"], entry["library"])
             self.loaded.append(module)
             self.paths.append(entry["library"])
