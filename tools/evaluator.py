@@ -51,6 +51,7 @@ class EvaluatorSettings(BaseModel):
     require_own_kernels: float | None = Field(default=None, ge=0, le=1)
     cache_dir: Path = Field(default_factory=lambda: default_cache_dir())
     compile_baselines: bool = False
+    autotune_baseline: bool = Field(default=False, description="torch.compile with max-autotune too; takes minutes")
     hidden: tuple[Path, ...] = Field(default=(), description="folders that no candidate may see, such as other runs")
 
 
@@ -173,8 +174,8 @@ class Evaluator:
         level = probe_level()
         if self.settings.sandbox == "strict" and level is not SandboxLevel.NAMESPACES:
             raise EvaluatorError(
-                f"--sandbox strict needs user namespaces, and this machine only gives `{level}`: allow unprivileged user "
-                "namespaces (sysctl kernel.unprivileged_userns_clone=1), run as root, or leave --sandbox at auto"
+                f"--sandbox strict needs user namespaces, and this machine only gives `{level}`: allow unprivileged "
+                "user namespaces (sysctl kernel.unprivileged_userns_clone=1), run as root, or leave --sandbox at auto"
             )
         cache = self.settings.cache_dir
         try:
@@ -204,6 +205,7 @@ class Evaluator:
                 "precision": settings.precision.value if settings.precision else None,
                 "require_own_kernels": settings.require_own_kernels,
                 "compile_baselines": settings.compile_baselines,
+                "autotune_baseline": settings.autotune_baseline,
                 "cache_dir": str(settings.cache_dir),
                 "hidden": [str(path.absolute()) for path in settings.hidden],
                 "compiler": self._builder.toolchain.describe(cuda=settings.device == "cuda"),

@@ -1,7 +1,7 @@
 """Baselines: the reference compiled, and with TF32 allowed where it isn't by default, relative to eager.
 
-Each form is timed in turn with eager in one process, so that only ratios are kept; they are cached by problem, device and
-version, since compiling takes longer than everything else the judge does.
+Each form is timed in turn with eager in one process, so that only ratios are kept; they are cached by problem, device
+and version, since compiling takes longer than everything else the judge does.
 """
 
 from __future__ import annotations
@@ -60,7 +60,17 @@ class Baselines:
             try:
                 self._session.worker.ask({"op": "variant", "kind": kind}, COMPILE_SECONDS)
                 for _ in range(3):
-                    self._session.worker.run({"op": "time", "inputs": trial.spec, "tensors": self._bench.slots[0], "landing": 0, "seed": seed, "cold": True}, COMPILE_SECONDS)  # fmt: skip
+                    self._session.worker.run(
+                        {
+                            "op": "time",
+                            "inputs": trial.spec,
+                            "tensors": self._bench.slots[0],
+                            "landing": 0,
+                            "seed": seed,
+                            "cold": True,
+                        },
+                        COMPILE_SECONDS,
+                    )
                 calls = [self._session.time(trial.spec, 0, cold=True, seed=seed)[0].us for _ in range(ROUNDS)]
             except CandidateFailed:
                 if self._session.worker.dead:

@@ -1,7 +1,7 @@
 """What the judge keeps for one problem on one device: models, shared buffers, and trials with their expected outputs.
 
-A trial is computed once per kind and seed and kept while memory allows, so a second candidate pays for its own run and the
-comparison alone.
+A trial is computed once per kind and seed and kept while memory allows, so a second candidate pays for its own run
+and the comparison alone.
 """
 
 from __future__ import annotations
@@ -126,8 +126,10 @@ class Bench:
         reference = [t.detach() for t in reference] + [given[i] for i in mutated]
         truth = self._truth(oracle, spec, tensors, rng, mutated, reference)
         errors = [measure(r, o) for r, o in zip(reference, truth, strict=True)]
-        sound = all(e.unsound == 0 and (not r.is_floating_point() or e.relative < 0.05 or e.scale == 0)
-                    for e, r in zip(errors, reference, strict=True))  # fmt: skip
+        sound = all(
+            e.unsound == 0 and (not r.is_floating_point() or e.relative < 0.05 or e.scale == 0)
+            for e, r in zip(errors, reference, strict=True)
+        )
         return Trial(kind, seed, spec, tensors, outputs, reference, truth, errors, sound, mutated)
 
     def _truth(

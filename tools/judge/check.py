@@ -1,8 +1,9 @@
 """The correctness check: one candidate through every trial, stopping at the first that it fails.
 
-The order is: the problem's own inputs (fresh secret seeds, alternating between two places in memory), one element changed
-in place, identical runs compared bit by bit, two outputs held at once, other kinds of inputs, other weights, and where the
-time goes. On CUDA the whole check runs in a process with a guarded, poisoned allocator; timing uses another one.
+The order is: the problem's own inputs (fresh secret seeds, alternating between two places in memory), one element
+changed in place, identical runs compared bit by bit, two outputs held at once, other kinds of inputs, other weights,
+and where the time goes. On CUDA the whole check runs in a process with a guarded, poisoned allocator; timing uses
+another one.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from tools.judge.bench import Bench, Trial
 from tools.judge.client import CandidateFailed, Reply, violation
 from tools.judge.compare import Comparison, collect, compare
 from tools.judge.errors import identical
+from tools.judge.findings import observe
 from tools.judge.session import Session
 from tools.types import Finding, PrecisionClass, TrialResult, Verdict
 
@@ -26,7 +28,8 @@ OWN_TRIALS = 5
 IDENTICAL_RUNS = 20
 IDENTICAL_SECONDS = {"cpu": 0.5, "cuda": 0.5}
 POISONS = (0xFF, 0x7F)
-"""0xFF is NaN in every floating type; 0x7F is NaN in fp16, 3.4e38 in fp32: two runs differ where unwritten memory shows."""
+"""0xFF is NaN in every floating type; 0x7F is NaN in fp16, 3.4e38 in fp32: two runs differ where unwritten memory
+shows."""
 
 
 @dataclass(frozen=True)
@@ -97,16 +100,17 @@ class Check:
         """One forward on a trial; what may never happen on any run is checked here."""
         reply = self.session.run(trial.spec, trial.tensors, slot, poison=poison, seed=self._seed(trial), **more)
         if reply.changes:
-            raise Failed(Verdict.CHEATING, Finding(code="patched_functions", summary="replaces " + ", ".join(reply.changes[:5]), observed={"names": reply.changes[:10]}))  # fmt: skip
+            raise Failed(
+                Verdict.CHEATING,
+                observe("patched_functions", "replaces " + ", ".join(reply.changes[:5]), names=reply.changes[:10]),
+            )
         self._flags(reply.flags)
         if reply.reseeded:
-            raise Failed(
-                Verdict.CHEATING, Finding(code="rng_touched", summary="seeds PyTorch's random generator inside forward")
-            )
+            raise Failed(Verdict.CHEATING, observe("rng_touched", "seeds PyTorch's random generator inside forward"))
         if any(not place.plain for place in reply.tensors):
             raise Failed(
                 Verdict.CHEATING,
-                Finding(code="tensor_subclass", summary="forward returns a tensor subclass, not a tensor"),
+                observe("tensor_subclass", "forward returns a tensor subclass, not a tensor"),
             )
         self._memory(trial, slot, reply)
         return reply
@@ -116,11 +120,14 @@ class Check:
 
     def _flags(self, flags: list[str]) -> None:
         if any("cudnn.enabled" in flag or "mkldnn.enabled" in flag for flag in flags):
-            raise Failed(Verdict.CHEATING, Finding(code="flags_flipped", summary="switches off the library that the reference uses: " + flags[0], observed={"flags": flags}))  # fmt: skip
+            raise Failed(
+                Verdict.CHEATING,
+                observe("flags_flipped", "switches off the library that the reference uses: " + flags[0], flags=flags),
+            )
         if flags and not any(f.code == "flags_flipped" for f in self.outcome.findings):
             self.outcome.findings.append(
-                Finding(code="flags_flipped", severity="note", summary="changes global settings: " + ", ".join(flags), observed={"flags": flags})
-            )  # fmt: skip
+                observe("flags_flipped", "changes global settings: " + ", ".join(flags), severity="note", flags=flags)
+            )
 
     def _memory(self, trial: Trial, slot: int, reply: Reply) -> None:
         bench = self.bench
@@ -128,15 +135,27 @@ class Check:
         if reply.damage and reply.damage[0]:
             blocks, size, offset = reply.damage
             where = f"{offset - size} bytes behind the end" if offset >= size else f"at byte {offset}"
-            raise Failed(Verdict.WRONG_RESULT, Finding(code="out_of_bounds_write", summary=f"writes outside of a tensor of {size} bytes: {where}", observed={"blocks": blocks, "size": size, "offset": offset}))  # fmt: skip
-        if not bench.guards_intact(slot):
             raise Failed(
-                Verdict.WRONG_RESULT, Finding(code="out_of_bounds_write", summary="writes outside of an input tensor")
+                Verdict.WRONG_RESULT,
+                observe(
+                    "out_of_bounds_write",
+                    f"writes outside of a tensor of {size} bytes: {where}",
+                    blocks=blocks,
+                    size=size,
+                    offset=offset,
+                ),
             )
+        if not bench.guards_intact(slot):
+            raise Failed(Verdict.WRONG_RESULT, observe("out_of_bounds_write", "writes outside of an input tensor"))
         changed = [i for i in self.session.changed_inputs(trial, slot) if i not in trial.mutated]
         if changed:
             aliases = any(place.aliases_input for place in reply.tensors)
-            finding = Finding(code="input_mutated", summary=f"changes its input {changed[0]}, which the reference leaves alone", observed={"input": changed[0], "returns_it": aliases})  # fmt: skip
+            finding = observe(
+                "input_mutated",
+                f"changes its input {changed[0]}, which the reference leaves alone",
+                input=changed[0],
+                returns_it=aliases,
+            )
             raise Failed(Verdict.WRONG_RESULT, finding)
 
     def _compare(self, trial: Trial, reply: Reply, slot: int) -> Comparison:
@@ -164,11 +183,10 @@ class Check:
         return bool(pairs) and len(found.outputs) == len(self._previous) and all(identical(a, b) for a, b in pairs)
 
     def _explain(self, trial: Trial, found: Comparison, slot: int, index: int) -> Failed:
-        """A wrong result on the problem's own inputs: is it the same every time, and does it depend on what was there?"""
+        """A wrong result on the problem's own inputs: is it the same every time, and does it depend on what was
+        there?"""
         if index and self._stale(found):
-            return Failed(
-                Verdict.CHEATING, Finding(code="stale_output", summary="returns the previous answer for other inputs")
-            )
+            return Failed(Verdict.CHEATING, observe("stale_output", "returns the previous answer for other inputs"))
         if not found.outputs:
             return Failed(Verdict.WRONG_RESULT, *found.findings)
         first = [t.clone() for t in found.outputs]
@@ -176,13 +194,22 @@ class Check:
         same_poison = self._differs(trial, slot, first, POISONS[index % 2])
         other_poison = self._differs(trial, slot, first, POISONS[(index + 1) % 2])
         if same_poison:
-            findings.insert(0, Finding(code="run_to_run", summary="identical runs give different results"))
+            findings.insert(0, observe("run_to_run", "identical runs give different results"))
             return Failed(Verdict.NONDETERMINISTIC, *findings)
         if other_poison:
-            findings.insert(0, Finding(code="poison_dependent", summary="the result changes with the contents of memory that nothing has written"))  # fmt: skip
+            findings.insert(
+                0,
+                observe("poison_dependent", "the result changes with the contents of memory that nothing has written"),
+            )
             return Failed(Verdict.NONDETERMINISTIC, *findings)
         if index:
-            findings.append(Finding(code="phase_dependent", summary=f"right on the first {index} of the problem's own inputs, wrong on the next", observed={"calls": index}))  # fmt: skip
+            findings.append(
+                observe(
+                    "phase_dependent",
+                    f"right on the first {index} of the problem's own inputs, wrong on the next",
+                    calls=index,
+                )
+            )
         if found.reduced:
             return Failed(Verdict.REDUCED_PRECISION, ownership.precision_finding(self.bench, found), *findings[:1])
         return Failed(Verdict.WRONG_RESULT, *findings)
@@ -206,7 +233,9 @@ class Check:
         if found.passed:
             return
         if self._stale(found):
-            finding = Finding(code="stale_output", summary=f"returns the previous answer although {where} has changed", observed={"changed": where})  # fmt: skip
+            finding = observe(
+                "stale_output", f"returns the previous answer although {where} has changed", changed=where
+            )
             raise Failed(Verdict.CHEATING, finding)
         raise Failed(Verdict.WRONG_RESULT, *found.findings)
 
@@ -233,12 +262,15 @@ class Check:
             return
         facts: dict[str, Any] = {"runs": runs, "different": sum(unequal.values())}
         if worst.passed:
-            self.outcome.findings.append(Finding(code="run_to_run", severity="note", summary=f"{facts['different']} of {runs} identical runs differ in their last bits, within the error of fp32: the order of additions changes", observed=facts))  # fmt: skip
+            summary = (
+                f"{facts['different']} of {runs} identical runs differ in their last bits, within the error of fp32"
+            )
+            self.outcome.findings.append(observe("run_to_run", summary, severity="note", **facts))
             return
         by_poison = unequal[POISONS[0]] == 0 and unequal[POISONS[1]] > 0
         code = "poison_dependent" if by_poison else "race"
         summary = f"{facts['different']} of {runs} identical runs give another, wrong result"
-        raise Failed(Verdict.NONDETERMINISTIC, Finding(code=code, summary=summary, observed=facts), *worst.findings)
+        raise Failed(Verdict.NONDETERMINISTIC, observe(code, summary, **facts), *worst.findings)
 
     def _held(self) -> None:
         """An output that the caller still holds must survive the next call."""
@@ -249,9 +281,7 @@ class Check:
         again = self.session.land_kept()
         held = [t for t in collect(self.bench, first, again, 0)][: len(again.tensors)]
         if not all(identical(a, b) for a, b in zip(expected, held, strict=True)):
-            finding = Finding(
-                code="aliases_previous_output", summary="the next call overwrites an output that was returned before"
-            )
+            finding = observe("aliases_previous_output", "the next call overwrites an output that was returned before")
             raise Failed(Verdict.WRONG_RESULT, finding)
 
     def _special(self) -> None:
@@ -268,10 +298,17 @@ class Check:
                 if self._stale(found):
                     raise Failed(
                         Verdict.CHEATING,
-                        Finding(code="stale_output", summary="returns the previous answer for other inputs"),
+                        observe("stale_output", "returns the previous answer for other inputs"),
                     )
-                code = "fails_on_" + {"scaled_up": "scaled", "scaled_down": "scaled", "shifted_down": "shifted", "shifted_up": "shifted"}.get(kind, kind)  # fmt: skip
-                finding = Finding(code=code, summary=f"right on the problem's own inputs, wrong when they are {kind.replace('_', ' ')}", observed={"kind": kind})  # fmt: skip
+                code = "fails_on_" + {
+                    "scaled_up": "scaled",
+                    "scaled_down": "scaled",
+                    "shifted_down": "shifted",
+                    "shifted_up": "shifted",
+                }.get(kind, kind)
+                finding = observe(
+                    code, f"right on the problem's own inputs, wrong when they are {kind.replace('_', ' ')}", kind=kind
+                )
                 raise Failed(Verdict.WRONG_RESULT, finding, *found.findings)
 
     def _weights(self) -> None:
@@ -289,7 +326,10 @@ class Check:
         found = self._compare(trial, self._run(trial, 0, POISONS[0]), 0)
         self.session.restore_weights()
         if not found.passed:
-            finding = Finding(code="stale_weights", summary="wrong after its weights were changed: they are baked in or remembered from construction")  # fmt: skip
+            finding = observe(
+                "stale_weights",
+                "wrong after its weights were changed: they are baked in or remembered from construction",
+            )
             raise Failed(Verdict.WRONG_RESULT, finding, *found.findings)
 
     def _profile(self) -> None:

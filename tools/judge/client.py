@@ -8,6 +8,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from tools.channel import ChannelClosed, ChannelGarbage, ChannelTimeout, receive_json, send_json
+from tools.judge.findings import observe
 from tools.nursery import Child, ExitStatus, Nursery
 from tools.sandbox import Limits
 from tools.types import Finding, Verdict
@@ -98,8 +99,7 @@ class Worker:
     def ask(self, request: dict[str, Any], seconds: float) -> dict[str, Any]:
         """Send one request and return its reply. CandidateFailed for everything that can go wrong on the other side."""
         if not self._warm:
-            self._exchange(None, LOAD_SECONDS)
-            self._warm = True
+            self._await_start()
         reply = self._exchange(request, seconds)
         if "error" in reply:
             raise self._raised(reply["error"])
@@ -119,6 +119,16 @@ class Worker:
         self.child.kill()
         self.child.wait(2.0)
         self.child.close()
+
+    def _await_start(self) -> None:
+        """Wait for the process to be warm. No candidate has run in it yet: a failure is ours, and an exception of
+        ours."""
+        try:
+            self._exchange(None, LOAD_SECONDS)
+        except CandidateFailed as failed:
+            tail = failed.finding.observed.get("output_tail") or ""
+            raise RuntimeError(f"a worker did not start: {failed}\n{tail}") from failed
+        self._warm = True
 
     def _exchange(self, request: dict[str, Any] | None, seconds: float) -> dict[str, Any]:
         try:
@@ -140,10 +150,10 @@ class Worker:
 
     def _hung(self, seconds: float) -> CandidateFailed:
         summary = f"no answer within {seconds:.0f} s"
-        return CandidateFailed(Verdict.TIMEOUT, Finding(code="hung", summary=summary, observed={"seconds": seconds}))
+        return CandidateFailed(Verdict.TIMEOUT, observe("hung", summary, seconds=seconds))
 
     def _forged(self, why: str) -> CandidateFailed:
-        finding = Finding(code="forged_reply", summary=f"the reply is not one that our worker sends: {why}"[:500])
+        finding = observe("forged_reply", f"the reply is not one that our worker sends: {why}"[:500])
         return CandidateFailed(Verdict.CHEATING, finding)
 
     def _died(self) -> CandidateFailed:
@@ -164,14 +174,14 @@ class Worker:
         except ValidationError as bad:
             return self._forged(str(bad.errors()[0]["msg"]))
         if failure.kind == "exited":
-            finding = Finding(code="exited", summary=f"the candidate raised {failure.type}({failure.message})")
+            finding = observe("exited", f"the candidate raised {failure.type}({failure.message})")
             return CandidateFailed(Verdict.CHEATING, finding)
         code = "wrong_structure" if failure.kind == "tree" else "python_exception"
         verdict = {"tree": Verdict.WRONG_RESULT, "load": Verdict.LOAD_ERROR}.get(failure.kind, Verdict.RUNTIME_ERROR)
         where = f" at line {failure.line}" if failure.line else ""
         summary = f"{failure.type}{where}: {failure.message}"[:1500]
         observed: dict[str, Any] = {"type": failure.type, "line": failure.line, "source_line": failure.source_line}
-        return CandidateFailed(verdict, Finding(code=code, summary=summary, observed=observed))
+        return CandidateFailed(verdict, observe(code, summary, **observed))
 
 
 def exit_failure(status: ExitStatus) -> CandidateFailed:
@@ -179,31 +189,23 @@ def exit_failure(status: ExitStatus) -> CandidateFailed:
     observed: dict[str, Any] = {"output_tail": status.output[-1500:] or None}
     if status.out_of_memory:
         gib = status.peak_memory / 2**30
-        finding = Finding(
-            code="out_of_memory", summary=f"used {gib:.1f} GiB of host memory and was stopped", observed=observed
-        )
+        finding = observe("out_of_memory", f"used {gib:.1f} GiB of host memory and was stopped", **observed)
         return CandidateFailed(Verdict.RUNTIME_ERROR, finding)
     if status.timed_out:
-        return CandidateFailed(Verdict.TIMEOUT, Finding(code="hung", summary="used up its time", observed=observed))
+        return CandidateFailed(Verdict.TIMEOUT, observe("hung", "used up its time", **observed))
     if status.violations:
         return CandidateFailed(Verdict.SANDBOX_VIOLATION, violation(status.violations))
     if status.signal is not None:
         names = {11: "segmentation fault", 6: "abort", 7: "bus error", 8: "arithmetic error", 4: "illegal instruction"}
         what = names.get(status.signal, f"signal {status.signal}")
-        finding = Finding(
-            code="crashed", summary=f"the process died: {what}", observed={**observed, "signal": status.signal}
-        )
+        finding = observe("crashed", f"the process died: {what}", **observed, signal=status.signal)
         return CandidateFailed(Verdict.RUNTIME_ERROR, finding)
-    finding = Finding(
-        code="exited",
-        summary=f"the process left with exit code {status.code} instead of returning outputs",
-        observed=observed,
+    finding = observe(
+        "exited", f"the process left with exit code {status.code} instead of returning outputs", **observed
     )
     return CandidateFailed(Verdict.CHEATING if status.code == 0 else Verdict.RUNTIME_ERROR, finding)
 
 
 def violation(tried: list[str]) -> Finding:
     """A finding on what the sandbox refused."""
-    return Finding(
-        code="sandbox_violation", summary="the sandbox refused: " + "; ".join(tried[:5]), observed={"tried": tried[:20]}
-    )
+    return observe("sandbox_violation", "the sandbox refused: " + "; ".join(tried[:5]), tried=tried[:20])

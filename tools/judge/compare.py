@@ -10,6 +10,7 @@ from tools.judge.bench import Bench, Trial
 from tools.judge.client import Reply
 from tools.judge.diagnose import diagnose
 from tools.judge.errors import Error, measure, worst_element, wrong_elements
+from tools.judge.findings import observe
 from tools.judge.limits import looks_reduced
 from tools.types import ErrorStats, Finding, PrecisionClass, TrialResult, WorstElement
 from tools.worker.arena import tensor_at
@@ -31,7 +32,15 @@ class Comparison:
         return self.result.passed
 
 
-def compare(bench: Bench, trial: Trial, reply: Reply, slot: int, demanded: PrecisionClass | None, *, allclose: tuple[float, float] | None = None) -> Comparison:  # fmt: skip
+def compare(
+    bench: Bench,
+    trial: Trial,
+    reply: Reply,
+    slot: int,
+    demanded: PrecisionClass | None,
+    *,
+    allclose: tuple[float, float] | None = None,
+) -> Comparison:
     """The comparison of a reply with a trial. `allclose` (atol, rtol) replaces the precision rule by the plain one."""
     wrong_form = _form(bench, trial, reply)
     if wrong_form is not None:
@@ -83,7 +92,8 @@ def compare(bench: Bench, trial: Trial, reply: Reply, slot: int, demanded: Preci
 
 
 def collect(bench: Bench, trial: Trial, reply: Reply, slot: int) -> list[torch.Tensor]:
-    """The output tensors of a reply of the right form: views of the landing buffer, then inputs that are outputs too."""
+    """The output tensors of a reply of the right form: views of the landing buffer, then inputs that are outputs
+    too."""
     bench.synchronize()
     landed = [tensor_at(bench.arenas["landing"], place.model_dump()) for place in reply.tensors]
     return landed + [tensor_at(bench.arenas["inputs"], bench.slots[slot][i]) for i in trial.mutated]
@@ -93,27 +103,38 @@ def _form(bench: Bench, trial: Trial, reply: Reply) -> Finding | None:
     try:
         got = structure(reply.outputs)
     except (KeyError, TypeError, RecursionError, ValueError):
-        return Finding(code="forged_reply", summary="the outputs are described in a form that our worker never sends")
+        return observe("forged_reply", "the outputs are described in a form that our worker never sends")
     wanted = structure(trial.outputs)
     expected = trial.reference[: len(trial.reference) - len(trial.mutated)]
     if got != wanted or len(reply.tensors) != len(expected):
         summary = f"forward returns {got}, the reference returns {wanted}"
-        return Finding(
-            code="wrong_structure", summary=summary[:500], observed={"got": got[:200], "wanted": wanted[:200]}
-        )
+        return observe("wrong_structure", summary[:500], got=got[:200], wanted=wanted[:200])
     for i, (place, reference) in enumerate(zip(reply.tensors, expected, strict=True)):
         dtype = str(reference.dtype).removeprefix("torch.")
-        facts = {"output": i, "got": str(place.shape), "wanted": str(list(reference.shape))}
-        if place.shape != list(reference.shape):
-            return Finding(code="wrong_shape", summary=f"output {i} has shape {place.shape}, the reference's has {list(reference.shape)}", observed={**facts})  # fmt: skip
+        shape = list(reference.shape)
+        if place.shape != shape:
+            summary = f"output {i} has shape {place.shape}, the reference's has {shape}"
+            return observe("wrong_shape", summary, output=i, got=str(place.shape), wanted=str(shape))
         if place.dtype != dtype:
-            return Finding(code="wrong_dtype", summary=f"output {i} is {place.dtype}, the reference's is {dtype}", observed={"output": i, "got": place.dtype, "wanted": dtype})  # fmt: skip
+            return observe(
+                "wrong_dtype",
+                f"output {i} is {place.dtype}, the reference's is {dtype}",
+                output=i,
+                got=place.dtype,
+                wanted=dtype,
+            )
         if place.device != bench.device:
-            return Finding(code="wrong_device", summary=f"output {i} is on {place.device}, the reference's on {bench.device}", observed={"output": i, "got": place.device, "wanted": bench.device})  # fmt: skip
+            return observe(
+                "wrong_device",
+                f"output {i} is on {place.device}, the reference's on {bench.device}",
+                output=i,
+                got=place.device,
+                wanted=bench.device,
+            )
         try:
             tensor_at(bench.arenas["landing"], place.model_dump())
         except (ValueError, RuntimeError):
-            return Finding(code="forged_reply", summary="an output is said to lie outside of the landing buffer")
+            return observe("forged_reply", "an output is said to lie outside of the landing buffer")
     return None
 
 

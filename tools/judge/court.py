@@ -18,6 +18,7 @@ from tools.judge.baselines import Baselines
 from tools.judge.bench import Bench, last_level_cache_bytes, usable_threads
 from tools.judge.check import Check, Outcome, Rules
 from tools.judge.client import CandidateFailed, Worker
+from tools.judge.findings import observe
 from tools.judge.inputs import OWN
 from tools.judge.limits import classify, floor_limit
 from tools.judge.session import Program, Session
@@ -38,6 +39,8 @@ from tools.worker.trees import flatten, unflatten
 
 ALLCLOSE = (1e-4, 1e-4)
 WORKER_SECONDS = 600.0
+SPARES = {"guarded": 2, "plain": 1}
+"""Workers kept warm on CUDA, where a context, and above all the profiler's first use, takes seconds."""
 
 
 class Court:
@@ -57,9 +60,10 @@ class Court:
             require_own_kernels=args.get("require_own_kernels"),
         )
         self.compile_baselines = bool(args["compile_baselines"])
+        self.autotune_baseline = bool(args.get("autotune_baseline"))
         self.source: str = args["source"]
         self.bench = Bench(self.source, args["size"], self.device)
-        self._spares: dict[str, Worker] = {}
+        self._spares: dict[str, list[Worker]] = {kind: [] for kind in SPARES}
         self.info = with_rates(device_info(self.device), self.cache_dir)
         self.cost = self._cost()
         self.bench.set_reduction(self.cost.reduction_length)
@@ -109,7 +113,8 @@ class Court:
     def do_time(
         self, source: str, modules: list[dict[str, str]], kernels: list[str], thorough: bool = False
     ) -> dict[str, Any]:
-        """`{"timing": TimingResult}`, or `{"correctness": CorrectnessResult}` when a timed call unmasks the candidate."""
+        """`{"timing": TimingResult}`, or `{"correctness": CorrectnessResult}` when a timed call unmasks the
+        candidate."""
         began = time.monotonic()
         session = self._session(Program(source, modules, kernels=frozenset(kernels)), guarded=False)
         try:
@@ -142,7 +147,7 @@ class Court:
 
     def close(self) -> None:
         """Kill every worker and release the shared buffers."""
-        for worker in self._spares.values():
+        for worker in (worker for spares in self._spares.values() for worker in spares):
             worker.close()
         if self._reference is not None:
             self._reference.worker.close()
@@ -155,7 +160,8 @@ class Court:
 
     def _session(self, program: Program, *, guarded: bool) -> Session:
         kind = "guarded" if guarded and self.device == "cuda" else "plain"
-        worker = self._spares.pop(kind, None) or self._spawn(kind)
+        spares = self._spares[kind]
+        worker = spares.pop(0) if spares else self._spawn(kind)
         return Session(self.bench, worker, program)
 
     def _spawn(self, kind: str) -> Worker:
@@ -184,9 +190,9 @@ class Court:
         """Have the next workers warm before they are needed: a CUDA context takes seconds."""
         if self.device != "cuda":
             return
-        for kind in ("guarded", "plain"):
-            if kind not in self._spares:
-                self._spares[kind] = self._spawn(kind)
+        for kind, count in SPARES.items():
+            while len(self._spares[kind]) < count:
+                self._spares[kind].append(self._spawn(kind))
 
     def _reference_session(self) -> Session:
         """The reference in a process of the same kind as a candidate's, kept for the run."""
@@ -199,7 +205,7 @@ class Court:
     def _timed_baselines(self) -> dict[str, float]:
         """Microseconds of each baseline, timed once per run in the reference's process."""
         if self._baselines is None:
-            kinds = ["eager"] + (["compile", "compile_max_autotune"] if self.compile_baselines else [])
+            kinds = ["eager"] + ["compile"] * self.compile_baselines + ["compile_max_autotune"] * self.autotune_baseline
             self._baselines = Baselines(
                 self.bench, self._reference_session(), self.cache_dir, self.source, self.info, kinds
             )
@@ -260,7 +266,9 @@ class Court:
         best = min(baselines, key=lambda name: baselines[name]) if baselines else None
         findings: list[Finding] = []
         if not self.floor.cached and candidate.value < 0.8 * self.floor.memory_us:
-            findings.append(Finding(code="faster_than_physics", severity="warning", summary=f"{candidate.value:.1f} us is less than the {self.floor.memory_us:.1f} us that moving the problem's bytes takes here", observed={"us": candidate.value, "floor_us": self.floor.memory_us}))  # fmt: skip
+            us, least = candidate.value, self.floor.memory_us
+            summary = f"{us:.1f} us is less than the {least:.1f} us that moving the problem's bytes takes here"
+            findings.append(observe("faster_than_physics", summary, severity="warning", us=us, floor_us=least))
         # The baselines were timed at another moment: carry them over by their ratio to eager.
         eager = float(np.median(theirs))
         best_us = baselines[best] / baselines["eager"] * eager if best else None

@@ -43,10 +43,17 @@ def measure(output: torch.Tensor, oracle: torch.Tensor) -> Error:
         same = torch.where(torch.isfinite(o), torch.isfinite(c), (o == c) | (torch.isnan(o) & torch.isnan(c)))
         difference = torch.where(usable, c - o, 0.0)
         o = torch.where(usable, o, 0.0)
-        row = torch.stack([
-            difference.abs().max(), o.abs().max(), difference.square().sum(), difference.sum(), o.square().sum(),
-            usable.sum().double(), (~same).sum().double(),
-        ]).tolist()  # fmt: skip
+        row = torch.stack(
+            [
+                difference.abs().max(),
+                o.abs().max(),
+                difference.square().sum(),
+                difference.sum(),
+                o.square().sum(),
+                usable.sum().double(),
+                (~same).sum().double(),
+            ]
+        ).tolist()
         maximum, peak = max(maximum, row[0]), max(peak, row[1])
         squares, total, scale = squares + row[2], total + row[3], scale + row[4]
         finite, unsound = finite + int(row[5]), unsound + int(row[6])

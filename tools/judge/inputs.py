@@ -12,8 +12,16 @@ import torch
 OWN = "own"
 ELEMENT = "one_element"
 SPECIAL = (
-    "scaled_up", "scaled_down", "shifted_down", "shifted_up", "negated", "sparse", "ties", "mostly_zero", "mostly_one",
-)  # fmt: skip
+    "scaled_up",
+    "scaled_down",
+    "shifted_down",
+    "shifted_up",
+    "negated",
+    "sparse",
+    "ties",
+    "mostly_zero",
+    "mostly_one",
+)
 TIED = ("sparse", "ties", "mostly_zero", "mostly_one")
 """Kinds on which an index output (argmax) is not unique."""
 

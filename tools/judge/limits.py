@@ -6,8 +6,8 @@ A candidate must be no less accurate than the reference as it runs, or than hone
     max  <= max(REFERENCE_MAX * max(reference), FLOOR_MAX * max(fp32 floor), 8 * accumulation allowance at the peak)
 
 The floor is the larger error of two honest fp32 evaluations of the reference. The allowance is what a sequential fp32
-sum of K terms costs (0.5 * u * sqrt(K), relative; K is the longest reduction of the problem): a kernel that adds in plain
-order is honest though a library adds in blocks. docs/judge.md has the calibration.
+sum of K terms costs (0.5 * u * sqrt(K), relative; K is the longest reduction of the problem): a kernel that adds in
+plain order is honest though a library adds in blocks. docs/judge.md has the calibration.
 """
 
 from __future__ import annotations
@@ -108,7 +108,8 @@ def classify(relative_rms: float, floor: Floor, dtype: torch.dtype) -> Precision
 
 
 def looks_reduced(error: Error, floor: Floor, wrong_share: float) -> bool:
-    """Whether an excessive error is of the kind that shorter operands cause: everywhere, bounded, and no worse than bf16."""
+    """Whether an excessive error is of the kind that shorter operands cause: everywhere, bounded, and no worse than
+    bf16."""
     if error.unsound or wrong_share < 0.02 or PrecisionClass.BF16 not in floor.classes or error.scale == 0:
         return False
     rms, largest = floor.classes[PrecisionClass.BF16]

@@ -1,7 +1,7 @@
 """The judge's process: sets the problem up, then answers the evaluator's requests one at a time.
 
-A request names an operation; the reply is a record as JSON, or says that the problem can't be used. What a candidate does
-never ends this process.
+A request names an operation; the reply is a record as JSON, or says that the problem can't be used. What a candidate
+does never ends this process.
 """
 
 from __future__ import annotations

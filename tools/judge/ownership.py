@@ -1,8 +1,8 @@
 """Whose work it is: the share of time in the candidate's own code, and what a lack of precision looks like in words.
 
-Calling a library for part of the work is often right (a convolution by the library, a fused epilogue of one's own), so the
-share is reported and only its absence is a verdict: no function of a built library is ever called, or not one sample of
-many lies in the candidate's own binary.
+Calling a library for part of the work is often right (a convolution by the library, a fused epilogue of one's own),
+so the share is reported and only its absence is a verdict: no function of a built library is ever called, or not one
+sample of many lies in the candidate's own binary.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from tools.judge.findings import observe
 from tools.types import Finding, PrecisionClass
 
 if TYPE_CHECKING:
@@ -32,6 +33,8 @@ class Profile:
     share: float | None
     samples: int
     own_kernels: int | None = None
+    has_kernels: bool | None = None
+    """Whether the binaries hold any `__global__` function; None on the CPU, where there is no such thing."""
 
     @staticmethod
     def from_reply(reply: dict[str, Any], program: Program) -> Profile:
@@ -43,7 +46,7 @@ class Profile:
             own = [row for row in rows if is_own(row[0], names)]
             total = sum(us for _, us, _ in rows)
             share = sum(us for _, us, _ in own) / total if total > 0 else None
-            return Profile(calls, share, sum(n for _, _, n in rows), sum(n for _, _, n in own))
+            return Profile(calls, share, sum(n for _, _, n in rows), sum(n for _, _, n in own), bool(names))
         samples = reply.get("samples") or {"own": 0, "library": 0}
         own, library = int(samples["own"]), int(samples["library"])
         return Profile(calls, own / (own + library) if own + library else None, own + library)
@@ -51,20 +54,26 @@ class Profile:
     def verdict(self, required: float | None) -> Finding | None:
         """The finding that makes the candidate no kernel, or None."""
         if self.built_calls == 0 and not self.own_kernels:
-            return Finding(
-                code="kernel_never_runs", summary="forward never calls a function of a library that was built"
+            return observe("kernel_never_runs", "forward never calls a function of a library that was built")
+        if self.has_kernels is False:
+            return observe(
+                "library_only",
+                "none of the libraries that were built holds a kernel of its own: the work is a library's",
             )
         share = self.share
         if share == 0.0 and (self.own_kernels == 0 or self.samples >= ENOUGH_SAMPLES):
-            return Finding(code="library_only", summary="no time is spent in the candidate's own kernels: the work is a library call", observed={"share": 0.0})  # fmt: skip
+            return observe(
+                "library_only", "no time is spent in the candidate's own kernels: the work is a library call", share=0.0
+            )
         if required is not None and share is not None and share < required:
             summary = f"{share:.0%} of the time is in its own kernels, {required:.0%} is required"
-            return Finding(code="own_share_too_small", summary=summary, observed={"share": share, "required": required})
+            return observe("own_share_too_small", summary, share=share, required=required)
         return None
 
 
 def is_own(kernel: str, names: frozenset[str]) -> bool:
-    """Whether a kernel that ran, by its demangled or mangled name, is one of the functions in the candidate's binary."""
+    """Whether a kernel that ran, by its demangled or mangled name, is one of the functions in the candidate's
+    binary."""
     if kernel in names:
         return True
     bare = bare_name(kernel)
@@ -100,14 +109,12 @@ def precision_finding(bench: Bench, found: Comparison) -> Finding:
     }
     tf32 = bench.floor.classes.get(PrecisionClass.TF32, (0.0, 0.0))[0] * error.scale
     bf16 = bench.floor.classes.get(PrecisionClass.BF16, (0.0, 0.0))[0] * error.scale
+    measured = f"RMS error {error.rms:.3g} against {reference.rms:.3g} of the reference"
     if tf32 and 1.8 * tf32 < error.rms < 4.5 * tf32:
-        return Finding(code="tf32_truncated", summary=f"RMS error {error.rms:.3g}, {error.rms / tf32:.1f} times that of rounded TF32: operands look truncated, not rounded", observed=facts)  # fmt: skip
+        summary = f"{measured}: {error.rms / tf32:.1f} times that of rounded TF32, so operands look truncated"
+        return observe("tf32_truncated", summary, **facts)
     if tf32 and error.rms <= 1.8 * tf32:
-        return Finding(code="tf32_like", summary=f"RMS error {error.rms:.3g}, as operands of 10 mantissa bits (TF32, fp16) give; the reference has {reference.rms:.3g}", observed=facts)  # fmt: skip
+        return observe("tf32_like", f"{measured}: what operands of 10 mantissa bits (TF32, fp16) give", **facts)
     if bf16 and error.rms <= 2.0 * bf16:
-        return Finding(code="bf16_like", summary=f"RMS error {error.rms:.3g}, about what bf16 operands give ({bf16:.3g}); the reference has {reference.rms:.3g}", observed=facts)  # fmt: skip
-    return Finding(
-        code="reduced_precision",
-        summary=f"RMS error {error.rms:.3g} against {reference.rms:.3g} of the reference",
-        observed=facts,
-    )
+        return observe("bf16_like", f"{measured}: what bf16 operands give ({bf16:.3g})", **facts)
+    return observe("reduced_precision", measured, **facts)

@@ -72,7 +72,8 @@ class Reference:
             self.init_args = _as_list(_call("get_init_inputs", self.module.get_init_inputs), "get_init_inputs")
 
     def build(self, seed: int) -> torch.nn.Module:
-        """The module, constructed under `seed` on the CPU's generator and moved to the device, in train mode as made."""
+        """The module, constructed under `seed` on the CPU's generator and moved to the device, in train mode as
+        made."""
         torch.manual_seed(seed)
         return _call("Model(...)", lambda: self.module.Model(*copy.deepcopy(self.init_args))).to(self.device)
 

@@ -12,8 +12,9 @@ from tools.judge import ownership
 from tools.judge.bench import Bench, Trial
 from tools.judge.client import CandidateFailed, Reply, Worker
 from tools.judge.errors import identical
+from tools.judge.findings import observe
 from tools.judge.weights import Mapping, entries, match
-from tools.types import Finding, Verdict
+from tools.types import Verdict
 from tools.worker.arena import tensor_at
 from tools.worker.trees import digest, flatten
 
@@ -70,7 +71,16 @@ class Session:
         self.mapping = match(reference, state, digests)
         self._copy_weights()
 
-    def run(self, spec: dict[str, Any], tensors: list[torch.Tensor], slot: int, *, poison: int = 0, seed: int | None = None, keep: bool = False) -> Reply:  # fmt: skip
+    def run(
+        self,
+        spec: dict[str, Any],
+        tensors: list[torch.Tensor],
+        slot: int,
+        *,
+        poison: int = 0,
+        seed: int | None = None,
+        keep: bool = False,
+    ) -> Reply:
         """One forward on inputs placed in `slot`, outputs landed over poison."""
         places = self.bench.write_inputs(tensors, slot)
         self.bench.poison_landing(poison or 0xFF)
@@ -87,7 +97,8 @@ class Session:
         return self.worker.run(request, CALL_SECONDS)
 
     def time(self, spec: dict[str, Any], slot: int, *, cold: bool, seed: int | None = None) -> tuple[Reply, float]:
-        """One timed forward on inputs that are in `slot` already, and how long the exchange took by our own clock, in us.
+        """One timed forward on inputs that are in `slot` already, and how long the exchange took by our own clock, in
+        us.
 
         On the CPU the caches are flushed in an exchange of its own, which takes ten times longer than most calls and
         would drown them in the judge's clock. On CUDA the flush must stay right before the call, to hide its launch.
@@ -113,7 +124,8 @@ class Session:
         return [i for i, (a, b) in enumerate(zip(placed, trial.tensors, strict=True)) if not identical(a, b)]
 
     def change_weights(self, model: torch.nn.Module, seed: int) -> None:
-        """Give the candidate another model's weights; where entries don't correspond, construct it anew under `seed`."""
+        """Give the candidate another model's weights; where entries don't correspond, construct it anew under
+        `seed`."""
         if self.mapping.complete:
             self.bench.write_weights(model)
             self._copy_weights()
@@ -154,6 +166,4 @@ class Session:
 
 
 def _forged() -> CandidateFailed:
-    return CandidateFailed(
-        Verdict.CHEATING, Finding(code="forged_reply", summary="a reply of a form that our worker never sends")
-    )
+    return CandidateFailed(Verdict.CHEATING, observe("forged_reply", "a reply of a form that our worker never sends"))

@@ -1,9 +1,9 @@
 """Timing: candidate and reference in two processes of the same kind, one call each in turn in random order.
 
-Every round puts new values at another address, times the candidate once and the reference twice (the second gives the null
-spread), and compares the candidate's output with the reference's. A call is timed by the worker's device clock, cold
-caches, and the whole exchange by the judge's own clock: the two must tell the same story. Rounds go on until the 95%
-interval of the ratio lies within 1%, or the time is up.
+Every round puts new values at another address, times the candidate once and the reference twice (the second gives the
+null spread), and compares the candidate's output with the reference's. A call is timed by the worker's device clock,
+cold caches, and the whole exchange by the judge's own clock: the two must tell the same story. Rounds go on until the
+95% interval of the ratio lies within 1%, or the time is up.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ import torch
 from tools.judge import statistics
 from tools.judge.bench import Bench
 from tools.judge.client import CandidateFailed, Reply
+from tools.judge.findings import observe
 from tools.judge.inputs import OWN, splice
 from tools.judge.session import Session
 from tools.types import Finding, PrecisionClass, Verdict
@@ -175,7 +176,7 @@ class Timer:
             maximum, rms = _distance(mine, theirs)
             good = good and rms <= 1.5 * (limit.rms + error.rms) and maximum <= 2 * (limit.maximum + error.maximum)
         if not good:
-            finding = Finding(code="time_checked_output_wrong", summary="right when checked, wrong while it was timed")
+            finding = observe("time_checked_output_wrong", "right when checked, wrong while it was timed")
             raise CandidateFailed(Verdict.CHEATING, finding)
 
     def _drop_last(self, rounds: Rounds) -> None:
@@ -202,9 +203,9 @@ def _distance(a: torch.Tensor, b: torch.Tensor) -> tuple[float, float]:
 def clock_findings(rounds: Rounds) -> list[Finding]:
     """Whether the worker's clock agrees with the judge's, and whether work went on behind the candidate's back.
 
-    Both sides go through the same exchange, so what the judge's wall clock has beyond the worker's own time should be the
-    same for both. The lower decile is compared, which neighbours on a busy machine hardly move, and only a gap that would
-    change the outcome counts: more than half of the time that the candidate reports.
+    Both sides go through the same exchange, so what the judge's wall clock has beyond the worker's own time should be
+    the same for both. The lower decile is compared, which neighbours on a busy machine hardly move, and only a gap
+    that would change the outcome counts: more than half of the time that the candidate reports.
     """
     reported = float(np.median(rounds.column("candidate")))
     beyond = {
@@ -215,11 +216,11 @@ def clock_findings(rounds: Rounds) -> list[Finding]:
     if hidden > max(0.5 * reported, 200.0):
         facts: dict[str, Any] = {"reported_us": round(reported, 1), "hidden_us": round(hidden, 1)}
         summary = f"reports {reported:.0f} us a call, but at least {hidden:.0f} us more pass by the judge's own clock"
-        found.append(Finding(code="clock_mismatch", summary=summary, observed=facts))
+        found.append(observe("clock_mismatch", summary, **facts))
     own = float(np.median(rounds.column("candidate", "drained_us") - rounds.column("candidate")))
     usual = float(np.median(rounds.column("second", "drained_us") - rounds.column("second")))
     if own - usual > max(20.0, 0.1 * reported):
         facts = {"reported_us": round(reported, 1), "behind_us": round(own - usual, 1)}
         summary = f"the device goes on working for {own - usual:.0f} us after the timed stream is done"
-        found.append(Finding(code="side_stream", summary=summary, observed=facts))
+        found.append(observe("side_stream", summary, **facts))
     return found

@@ -1,7 +1,7 @@
 """Device memory outside of PyTorch: shared buffers by CUDA IPC, L2 persistence, and the helper library.
 
-The runtime is called directly (ctypes on the libcudart that PyTorch has loaded): PyTorch's own way of sharing storages is
-pickled and fails across users.
+The runtime is called directly (ctypes on the libcudart that PyTorch has loaded): PyTorch's own way of sharing
+storages is pickled and fails across users.
 """
 
 from __future__ import annotations

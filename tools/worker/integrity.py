@@ -1,7 +1,7 @@
 """Notice when a candidate replaces functions that it has no business with.
 
-This runs in the candidate's own process, so it proves nothing to a determined cheat: the judge does not depend on any of
-these functions. It names the plain ones, and an honest kernel never trips it.
+This runs in the candidate's own process, so it proves nothing to a determined cheat: the judge does not depend on any
+of these functions. It names the plain ones, and an honest kernel never trips it.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ from tools.build.calls import CallKind, fingerprint
 CANDIDATE_FILE = "candidate.py"
 
 
-class LoadFailure(Exception):
+class LoadFailure(Exception):  # noqa: N818  named for what happened
     """The candidate can't be loaded; the message is for the model."""
 
 

@@ -1,8 +1,8 @@
 """The worker's loop: load one candidate, then run or time it on the inputs that the judge has placed in shared memory.
 
-What this process says is believed only as far as it can be checked: outputs are bytes that the judge compares, times are
-held against the judge's own clock, and everything else is a hint. It never holds expected outputs, tolerances or the
-seeds that inputs are drawn from.
+What this process says is believed only as far as it can be checked: outputs are bytes that the judge compares, times
+are held against the judge's own clock, and everything else is a hint. It never holds expected outputs, tolerances or
+the seeds that inputs are drawn from.
 """
 
 from __future__ import annotations
@@ -61,9 +61,6 @@ class Worker:
             for name, export in args["arenas"].items()
         }
         self.stopwatch = Stopwatch(self.device, int(args["flush_bytes"]))
-        if self.device == "cuda" and args["guarded"]:
-            # The profiler takes seconds to attach for the first time: while nobody waits.
-            profile.cuda_kernels(lambda: torch.zeros(1, device="cuda"))
         self.libraries = BuiltLibraries([])
         self.integrity: Integrity | None = None
         self.module: types.ModuleType | None = None

@@ -1,7 +1,7 @@
 """Poison and guard bands for memory that the candidate allocates, on either device.
 
-CPU: the preloaded guard allocator (guard.c) is armed around each checked forward. CUDA: the helper's allocator is PyTorch's
-allocator for the whole life of a guarded worker; shared memory is poisoned before each forward.
+CPU: the preloaded guard allocator (guard.c) is armed around each checked forward. CUDA: the helper's allocator is
+PyTorch's allocator for the whole life of a guarded worker; shared memory is poisoned before each forward.
 """
 
 from __future__ import annotations

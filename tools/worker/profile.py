@@ -105,7 +105,7 @@ def cuda_kernels(forward: Callable[[], object], repeats: int = 3) -> list[dict[s
         torch.cuda.synchronize()
     kernels: dict[str, dict[str, Any]] = {}
     for event in recorded.events() or []:
-        if event.device_type is not DeviceType.CUDA:
+        if event.device_type != DeviceType.CUDA:
             continue
         row = kernels.setdefault(event.name, {"name": event.name[:400], "calls": 0, "us": 0.0})
         row["calls"] += 1

@@ -1,9 +1,9 @@
 """Timing one call. The functions used are bound before the candidate runs, so patching their names changes nothing.
 
-CPU: the caches are overwritten, then read; the call is timed by the monotonic clock. CUDA: persisting L2 lines are reset,
-L2 is overwritten and then read (a write alone leaves dirty lines whose write-back would be billed to the call), the start
-event, the call, the end event, and then a device-wide synchronise followed by a third event, which sees work that the call
-has put on other streams.
+CPU: the caches are overwritten, then read; the call is timed by the monotonic clock. CUDA: persisting L2 lines are
+reset, L2 is overwritten and then read (a write alone leaves dirty lines whose write-back would be billed to the
+call), the start event, the call, the end event, and then a device-wide synchronise followed by a third event, which
+sees work that the call has put on other streams.
 """
 
 from __future__ import annotations
