@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from tools.build import target, toolchain
-from tools.build.toolchain import ToolchainError, find_all_nvcc, find_toolchain
+from tools.build.toolchain import Nvcc, ToolchainError, find_all_nvcc, find_nvcc, find_toolchain
 from tools.device.nvml import Gpu
 
 
 @pytest.fixture(autouse=True)
 def fresh():
     """Nothing found before counts."""
-    for function in (find_toolchain, toolchain.find_nvcc):
+    for function in (find_toolchain, find_nvcc):
         function.cache_clear()
     yield
-    for function in (find_toolchain, toolchain.find_nvcc):
+    for function in (find_toolchain, find_nvcc):
         function.cache_clear()
 
 
@@ -67,7 +68,7 @@ def test_missing_compiler_says_what_to_install(monkeypatch):
 
 
 def test_missing_nvcc_says_what_to_install(monkeypatch):
-    monkeypatch.setattr(toolchain, "find_nvcc", lambda: None)
+    monkeypatch.setattr(toolchain, "find_all_nvcc", list)
     with pytest.raises(ToolchainError, match=r'pip install "kernel-agent\[nvcc\]"'):
         find_toolchain(cuda=True)
 
@@ -104,3 +105,22 @@ def test_target_is_the_first_visible_device_s_own(monkeypatch, visible, arch):
     if visible is not None:
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
     assert target.device_arch() == arch
+
+
+def nvcc(version: str, folder: Path) -> Nvcc:
+    return Nvcc(path="nvcc", version=version, home=str(folder), include="i", library_dir=str(folder), origin="pip")
+
+
+def test_the_nvcc_that_fits_torch_goes_first(monkeypatch, tmp_path):
+    found = [nvcc("12.8.93", tmp_path), nvcc("13.0.88", tmp_path)]
+    monkeypatch.setattr(toolchain, "find_all_nvcc", lambda: found)
+    assert toolchain.find_nvcc("13.0") == found[1]
+    assert toolchain.find_nvcc("11.8") == found[0]
+    assert toolchain.find_nvcc(None) == found[0]
+
+
+def test_the_runtime_of_a_package_is_linked_by_its_versioned_name(tmp_path):
+    (tmp_path / "libcudart.so.13").touch()
+    assert nvcc("13.0.88", tmp_path).cudart == "-l:libcudart.so.13"
+    (tmp_path / "libcudart.so").touch()
+    assert nvcc("13.0.88", tmp_path).cudart == "-lcudart"

@@ -206,8 +206,7 @@ class Builder:
         if found is not None:
             return key, found, True
         with self.cache.workspace() as folder:
-            path = [str(Path(self.toolchain.nvcc.path).parent)] if self.toolchain.nvcc else []
-            commands = Commands(folder, timeout, self.level, path)
+            commands = self._commands(folder, timeout)
             if kit is not None:
                 outcome = compile_fast(call, self.toolchain, kit, commands, self.arch)
             else:
@@ -219,6 +218,10 @@ class Builder:
                 (folder / "call.json").write_text(call.model_dump_json(), encoding="utf-8")
                 self.cache.keep(key, folder, outcome)
             return key, outcome, False
+
+    def _commands(self, folder: Path, seconds: float) -> Commands:
+        programs = self.toolchain.program_folders
+        return Commands(folder, seconds, self.level, programs, readable=self.toolchain.readable)
 
     def _last_word(self, call: BuildCall, fast: CompileOutcome) -> CompileOutcome | None:
         """The fast route's outcome where it decides: it built, took too long, or the stock one must fail as well."""
@@ -232,7 +235,7 @@ class Builder:
 
     def _known_names(self) -> KnownNames | None:
         with self.cache.workspace() as folder:
-            commands = Commands(folder, NAMES_SECONDS, self.level)
+            commands = self._commands(folder, NAMES_SECONDS)
             return known_names(self.toolchain, commands, self.cache.folder)
 
     def _fast_kit(self) -> FastKit | None:

@@ -64,7 +64,7 @@ def link_command(call: BuildCall, toolchain: Toolchain, objects: list[str], outp
     flags = ["-shared", *call.ldflags, f"-L{toolchain.torch_lib}", "-lc10", *cuda, "-ltorch_cpu", *torch_cuda]
     flags += ["-ltorch", "-ltorch_python"]
     if call.with_cuda and toolchain.nvcc:
-        flags += [f"-L{toolchain.nvcc.library_dir}", "-lcudart"]
+        flags += [f"-L{toolchain.nvcc.library_dir}", toolchain.nvcc.cudart]
     return [toolchain.cxx, *objects, *flags, REPORT_UNDEFINED, "-o", output]
 
 

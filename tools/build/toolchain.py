@@ -33,6 +33,13 @@ class Nvcc(Record):
     cuobjdump: str | None = None
 
     @property
+    def cudart(self) -> str:
+        """How to link the CUDA runtime. Packages have only the versioned file, which -lcudart does not find."""
+        folder = Path(self.library_dir)
+        versioned = sorted(path.name for path in folder.glob("libcudart.so.*"))
+        return f"-l:{versioned[0]}" if versioned and not (folder / "libcudart.so").exists() else "-lcudart"
+
+    @property
     def short(self) -> str:
         """Major and minor version, such as 13.0."""
         return ".".join(self.version.split(".")[:2])
@@ -61,6 +68,16 @@ class Toolchain(Record):
         return str(Path(self.torch_dir) / "lib")
 
     @property
+    def program_folders(self) -> list[str]:
+        """Where the compilers find the programs that they start."""
+        return [str(Path(path).parent) for path in (*([self.nvcc.path] if self.nvcc else []), self.cxx)]
+
+    @property
+    def readable(self) -> list[Path]:
+        """Folders that a sandbox must not hide, wherever they lie."""
+        return [Path(self.torch_dir), Path(self.cxx).parent, *([Path(self.nvcc.home)] if self.nvcc else [])]
+
+    @property
     def nvcc_fits_torch(self) -> bool | None:
         """Whether the CUDA major versions of nvcc and torch agree; None when there is nothing to compare."""
         if self.nvcc is None or self.torch_cuda is None:
@@ -82,7 +99,7 @@ def find_toolchain(*, cuda: bool) -> Toolchain:
     cxx = _find_cxx()
     torch_dir = _torch_dir()
     version, torch_cuda = _torch_version(torch_dir)
-    nvcc = find_nvcc()
+    nvcc = find_nvcc(torch_cuda)
     if cuda and nvcc is None:
         raise ToolchainError(
             "no nvcc was found (CUDA_HOME, PATH, /usr/local/cuda and the Python packages were searched): "
@@ -149,14 +166,19 @@ def _torch_std(torch_dir: Path) -> str:
     return max(set(found), key=found.count) if found else "-std=c++17"
 
 
-@lru_cache(maxsize=1)
-def find_nvcc() -> Nvcc | None:
-    """The first usable nvcc of CUDA_HOME, PATH, this Python's packages and /usr/local/cuda; None without one."""
-    return next(iter(find_all_nvcc()), None)
+@lru_cache(maxsize=2)
+def find_nvcc(torch_cuda: str | None = None) -> Nvcc | None:
+    """The first usable nvcc of CUDA_HOME, PATH, this Python's packages and /usr/local/cuda; None without one.
+
+    One of the CUDA major version that torch was built with (`torch_cuda`, such as 13.0) goes before the others.
+    """
+    found = find_all_nvcc()
+    fitting = (nvcc for nvcc in found if torch_cuda and nvcc.version.split(".")[0] == torch_cuda.split(".")[0])
+    return next(fitting, found[0] if found else None)
 
 
 def find_all_nvcc() -> list[Nvcc]:
-    """Every nvcc that this machine has, the one in use first."""
+    """Every nvcc that this machine has, in the order in which they are searched."""
     places: list[tuple[Path, Origin]] = []
     for variable in ("CUDA_HOME", "CUDA_PATH"):
         if home := os.environ.get(variable):
