@@ -26,6 +26,7 @@ class KernelReport(Record):
     build: BuildResult | None = None
     correctness: CorrectnessResult | None = None
     timing: TimingResult | None = None
+    judge_failure: str | None = Field(default=None, description="what broke on our side; for the log, not for the model")
 
 
 class Submitted(Record):

@@ -157,7 +157,7 @@ class Toolbox:
 
     def _advance(self, candidate: Candidate, until: Literal["save", "build", "check", "time"]) -> KernelReport:
         """Run the stages up to `until` that the candidate has not been through; what is known is not run again."""
-        ran, judge_failed = False, False
+        ran, judge_failure = False, None
         if until != "save":
             if not _usable(candidate.state.build):
                 candidate, ran = self._build(candidate), True
@@ -165,8 +165,8 @@ class Toolbox:
                 try:
                     candidate, judged = self._judge_twice(candidate, timed=until == "time")
                     ran = ran or judged
-                except _JudgeFailed:
-                    ran = judge_failed = True
+                except _JudgeFailed as failed:
+                    ran, judge_failure = True, str(failed.__cause__)[-4000:]
         best = self.candidates.best
         state = candidate.state
         return KernelReport(
@@ -175,10 +175,11 @@ class Toolbox:
             edited_from=state.edited_from,
             repeated=until != "save" and not ran,
             leads=best is not None and best.id == candidate.id,
-            verdict=Verdict.JUDGE_ERROR if judge_failed else state.verdict,
+            verdict=Verdict.JUDGE_ERROR if judge_failure is not None else state.verdict,
             build=state.build,
             correctness=state.correctness,
             timing=state.timing,
+            judge_failure=judge_failure,
         )
 
     def _build(self, candidate: Candidate) -> Candidate:
