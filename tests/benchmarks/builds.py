@@ -225,7 +225,7 @@ def main() -> None:
 def _known(path: Path | None) -> dict[str, dict[str, Any]]:
     if path is None or not path.exists():
         return {}
-    return {row["file"]: row for row in json.loads(path.read_text())}
+    return {row["file"]: row for row in json.loads(path.read_text()) if row["ok"]}
 
 
 if __name__ == "__main__":
