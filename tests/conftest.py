@@ -13,6 +13,16 @@ sys.path.insert(0, str(Path(__file__).parent / "models"))
 
 from protocol_server import ProtocolServer
 
+from agent.machine import resolve_device
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests marked `gpu` are skipped where none can be used."""
+    if resolve_device("auto") == "cpu":
+        for item in items:
+            if item.get_closest_marker("gpu"):
+                item.add_marker(pytest.mark.skip(reason="needs a CUDA device"))
+
 
 @pytest.fixture
 def openai_server() -> Iterator[ProtocolServer]:
