@@ -101,7 +101,9 @@ def _made_headers(unit: Unit, text: str, kit: FastKit) -> dict[str, str]:
     """The headers that depend on the source: what it uses of the standard library and which operators it names."""
     declared = declare(Path(kit.torch_include), words(text))
     functions = f"namespace at {{\ninline namespace kfast_api {{\n{declared.functions}\n}}\n}}\n"
-    return {
+    # Headers of single operators stand for the whole, which has what the source names.
+    single = {name: "#pragma once\n#include <kfast/all.h>\n" for name in re.findall(r"<(ATen/ops/\w+\.h)>", text)}
+    return single | {
         "kfast_prelude.inc": prelude(text, cuda=unit.language == "cuda"),
         "kfast_methods.inc": declared.methods + "\n",
         "kfast_ops.inc": f"{functions}namespace torch {{\n{declared.factories}\n}}\n",

@@ -21,20 +21,11 @@ _HEADERS = {
     "cfloat": "FLT_MAX FLT_MIN FLT_EPSILON DBL_MAX DBL_MIN DBL_EPSILON",
     "chrono": "chrono",
     "climits": "INT_MAX INT_MIN LONG_MAX LONG_MIN UINT_MAX LLONG_MAX CHAR_BIT ULONG_MAX",
-    "cmath": "sqrt sqrtf exp expf exp2 exp2f log logf log2 log2f log10 log1p log1pf expm1 expm1f pow powf sin sinf cos "
-    "cosf tan tanf tanh tanhf sinh cosh asin acos atan atan2 atan2f erf erff erfc erfcf fabs fabsf fmax fmaxf "
-    "fmin fminf fma fmaf floor floorf ceil ceilf round roundf rint rintf lrint trunc truncf fmod fmodf cbrt hypot "
-    "isnan isinf isfinite signbit copysign copysignf abs INFINITY NAN M_PI M_SQRT2 M_SQRT1_2 M_2_SQRTPI M_LN2 M_E "
-    "M_LOG2E rsqrt lgamma tgamma ldexp frexp nextafter remainder HUGE_VALF nearbyint",
     "complex": "complex",
-    "cstdint": "int8_t int16_t int32_t uint8_t uint16_t uint32_t uint64_t uintptr_t intptr_t INT32_MAX INT64_MAX",
-    "cstdio": "printf fprintf sprintf snprintf puts stderr stdout fflush FILE fopen putchar",
-    "cstdlib": "malloc free calloc realloc aligned_alloc posix_memalign abort exit getenv rand srand atoi atof system "
-    "div abs",
-    "cstring": "memcpy memset memmove memcmp strcmp strlen strncmp strcpy strncpy strstr",
     "deque": "deque",
     "exception": "exception exception_ptr current_exception rethrow_exception terminate",
     "functional": "function bind plus multiplies less greater hash reference_wrapper ref cref minus",
+    "immintrin.h": "__m128 __m128i __m256 __m256i __m256d __m512 __m512i __m512d",
     "initializer_list": "initializer_list",
     "iomanip": "setprecision setw setfill",
     "iostream": "cout cerr endl cin clog",
@@ -69,8 +60,9 @@ _ONLY_STD_TEXT = (
     "swap round div generate rotate unique reverse atomic exception"
 )
 _ONLY_STD = set(_ONLY_STD_TEXT.split())
-# torch's headers bring these whether the source uses them or not, and they are cheap or included anyway.
-_ALWAYS = ("vector", "string", "optional", "tuple", "cstdint", "cstring")
+# Always there. math.h and stdlib.h bring the overloads of abs, exp, sqrt … for float into the global namespace: without
+# them a plain abs(x) would quietly be the integer one, and exp(x) the double one.
+_ALWAYS = ("vector", "string", "optional", "tuple", "cstdint", "cstring", "cstdio", "cmath", "math.h", "stdlib.h")
 _FLAGS = {
     "KFAST_USES_HALF": re.compile(r"[Hh]alf|HALF|BF(?:loat|LOAT|16)|REDUCED_FLOATING|kF(?:loat)?16|AND\d?\("),
     "KFAST_USES_DISPATCH": re.compile(r"AT_DISPATCH|AT_PRIVATE"),

@@ -136,6 +136,7 @@ bool kf_grad_mode(int32_t set);
 
 // CUDA. All throw when this torch has none.
 int32_t kf_cuda_device_count();
+void kf_cuda_synchronize(int32_t device);
 int32_t kf_cuda_current_device();
 int32_t kf_cuda_exchange_device(int32_t device);
 void* kf_cuda_stream(int32_t device, int32_t kind, bool high_priority, int64_t* id);

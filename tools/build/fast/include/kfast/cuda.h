@@ -132,8 +132,17 @@ class CUDAStreamGuard {
 }  // namespace c10
 
 namespace at {
-using DeviceGuard = c10::cuda::CUDAGuard;
-using OptionalDeviceGuard = c10::cuda::OptionalCUDAGuard;
+inline namespace kfast_api {
+// For a device of any kind; the CPU needs no guarding.
+class OptionalDeviceGuard : public c10::cuda::OptionalCUDAGuard {
+ public:
+  explicit OptionalDeviceGuard(std::optional<Device> d) : OptionalCUDAGuard(d && d->is_cuda() ? d : std::nullopt) {}
+};
+class DeviceGuard : public OptionalDeviceGuard {
+ public:
+  explicit DeviceGuard(Device d) : OptionalDeviceGuard(std::optional<Device>(d)) {}
+};
+}  // namespace kfast_api
 namespace cuda {
 using namespace c10::cuda;
 using c10::cuda::CUDAGuard;

@@ -2,3 +2,8 @@
 #pragma once
 
 #include <torch/headeronly/macros/Macros.h>
+#if __has_include(<torch/headeronly/version.h>)
+#include <torch/headeronly/version.h>
+#else
+#include <kfast_torch/torch/csrc/api/include/torch/version.h>
+#endif

@@ -37,9 +37,10 @@ class Tensor {
   void* unsafeGetTensorImpl() const { return impl_; }
 
   Tensor& operator=(const Tensor& o) & noexcept {
-    kf_incref(o.impl_);
+    void* const next = o.impl_;  // o may be this very tensor
+    kf_incref(next);
     reset();
-    impl_ = o.impl_;
+    impl_ = next;
     return *this;
   }
   Tensor& operator=(Tensor&& o) & noexcept {
@@ -123,7 +124,6 @@ class Tensor {
   template <class T>
   T* data() const { return data_ptr<T>(); }
   Tensor data() const { return steal(kf_tensor_data(impl_, false)); }
-  Tensor tensor_data() const { return steal(kf_tensor_data(impl_, true)); }
   Tensor variable_data() const { return steal(kf_tensor_data(impl_, true)); }
 
   template <class T, size_t N>

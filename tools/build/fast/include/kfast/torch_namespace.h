@@ -102,6 +102,14 @@ at::Tensor tensor(const std::vector<T>& values, const at::TensorOptions& options
 }
 }  // namespace kfast_api
 
+namespace cuda {
+inline namespace kfast_api {
+inline size_t device_count() { return static_cast<size_t>(kf_cuda_device_count()); }
+inline bool is_available() { return device_count() > 0; }
+inline void synchronize(int64_t device = -1) { kf_cuda_synchronize(static_cast<int32_t>(device)); }
+}  // namespace kfast_api
+}  // namespace cuda
+
 namespace autograd {
 using Variable = at::Tensor;
 inline at::Tensor make_variable(const at::Tensor& t, bool requires_grad) {

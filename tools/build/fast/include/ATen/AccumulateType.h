@@ -1,0 +1,3 @@
+#pragma once
+#include <kfast/all.h>
+#include <kfast/accumulate.h>
