@@ -213,7 +213,8 @@ def test_a_mailbox_run_goes_on_reply_by_reply(agent: Agent):
     assert (done.code, "001-reply.md" in done.err) == (75, True)
     (agent.folder / "box" / "001-reply.md").write_text(f"Go.\n\n```tool evaluate_kernel\n```\n```python\n{GOOD}```\n")
     assert agent(*command).code == 75
-    assert "correct" in (agent.folder / "box" / "002-prompt.md").read_text()
+    prompt = (agent.folder / "box" / "002-prompt.md").read_text()
+    assert "**k1**: correct" in prompt, prompt
     (agent.folder / "box" / "002-reply.md").write_text("```tool submit\nid: k1\n```\n")
     done = agent(*command)
     assert done.code == 0, done.text
