@@ -73,10 +73,10 @@ MISTAKES = {
 
 @pytest.fixture
 def built(cuda_builder, tmp_path):
-    def run(name: str):
+    def run(name: str, *, stock: bool = False):
         cpp, cuda, arguments, _ = MISTAKES[name]
         source = CANDIDATE.replace("{cuda}", cuda).replace("{cpp}", cpp).replace("{name}", name)
-        return cuda_builder.build(source.replace("{arguments}", arguments), init_args=[], log_dir=tmp_path)
+        return cuda_builder.build(source.replace("{arguments}", arguments), init_args=[], log_dir=tmp_path, stock=stock)
 
     return run
 
@@ -98,3 +98,24 @@ def test_it_computes(built, name):
 
     x = torch.randn(1000, device="cuda")
     assert torch.equal(load(built(name)).relu(x), x.relu())
+
+
+@pytest.mark.gpu
+@pytest.mark.slow
+def test_the_stock_route_computes_the_same(built):
+    import torch
+
+    result = built("extern_c", stock=True)
+    assert result.ok, [d.message for d in result.diagnostics]
+    assert result.modules[0].route == "stock"
+    x = torch.randn(1000, device="cuda")
+    assert torch.equal(load(result).relu(x), x.relu())
+
+
+@pytest.mark.nvcc
+def test_machine_code_is_read_where_there_is_a_disassembler(built, cuda_builder):
+    if cuda_builder.toolchain.nvcc.cuobjdump is None:
+        pytest.skip("no cuobjdump: pip install nvidia-cuda-cuobjdump")
+    kernel = built("extern_c").modules[0].kernels[0]
+    assert kernel.global_access == {"load.32": 1, "store.32": 1}
+    assert kernel.local_memory_instructions == 0
