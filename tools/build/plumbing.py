@@ -191,7 +191,7 @@ def _flags(arguments: dict[str, Any], arch: str, std: str) -> dict[str, CheckedF
 
 def _include_paths(arguments: dict[str, Any], draft: Draft) -> list[str]:
     value = arguments.get("extra_include_paths")
-    paths = [value] if isinstance(value, str) else list(value or [])
+    paths: list[Any] = list(value) if isinstance(value, (list, tuple)) else [value] if isinstance(value, str) else []
     kept: list[str] = []
     for path in (str(p).strip() for p in paths):
         if path.startswith(("-", "@")):
