@@ -122,6 +122,11 @@ def test_own_module_that_forgets_a_function_is_completed():
     assert '{ m.def("relu_cuda", &relu_cuda, "relu");  m.def("other", &other); }' in texts(call)["cuda.cu"]
 
 
+def test_own_module_is_not_completed_with_what_does_not_exist():
+    call = build(cpp_sources="", cuda_sources=KERNEL + LAUNCH + BINDING, functions=["relu_cuda", "forward"])
+    assert "forward" not in "".join(texts(call).values())
+
+
 def test_two_modules_leave_one():
     call = build(cpp_sources=DECLARATION + "\n" + BINDING, cuda_sources=KERNEL + LAUNCH + BINDING)
     assert "".join(texts(call).values()).count("PYBIND11_MODULE") == 1

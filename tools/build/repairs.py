@@ -79,13 +79,12 @@ def settle_bindings(draft: Draft) -> None:
         return
     kept, block = own[0]
     for part, other in own[:0:-1]:
-        if part is kept and part.text[other.begin : other.end] == "":
-            continue
         part.text = blank(part.text, other.begin, other.end)
         draft.note(f"a second PYBIND11_MODULE in {part.label} was left out")
     if draft.functions is not None:
         inside = kept.text[block.body[0] : block.body[1]]
-        missing = [f for f in draft.functions if f'"{f[2] or f[0]}"' not in inside]
+        unnamed = [f for f in draft.functions if f'"{f[2] or f[0]}"' not in inside]
+        missing = [f for f in unnamed if draft.defined(f[0].rsplit("::", 1)[-1], draft.parts)]
         if missing:
             variable = block.arguments[1] if len(block.arguments) > 1 else "m"
             lines = "".join(f' {variable}.def("{f[2] or f[0]}", &{f[0]});' for f in missing)
