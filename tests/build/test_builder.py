@@ -218,18 +218,19 @@ class ModelNew(torch.nn.Module):
         assert result.modules[0].library == ""
 
 
-def _build_elsewhere(folder: str, source: str) -> bool:
+def _build_elsewhere(cache_dir: str, log_dir: str, source: str) -> bool:
     """In another process, with a nursery of its own: what a second run on this machine does."""
     from tools.nursery import Nursery
     from tools.sandbox import probe_level
 
     level = probe_level()
     with Nursery.start(level) as nursery:
-        other = Builder(nursery=nursery, device="cpu", level=level, cache_dir=Path(folder))
-        return other.build(source, init_args=[], log_dir=Path(folder) / "log").ok
+        other = Builder(nursery=nursery, device="cpu", level=level, cache_dir=Path(cache_dir))
+        return other.build(source, init_args=[], log_dir=Path(log_dir)).ok
 
 
-def test_two_processes_share_a_cache(tmp_path):
+def test_two_processes_share_a_cache(builder, cache_dir, tmp_path):
+    assert builder.ready()  # what both need besides is there already
     source = light("int f(int x) { return x - 1; }")
     with multiprocessing.get_context("spawn").Pool(2) as pool:
-        assert pool.starmap(_build_elsewhere, [(str(tmp_path), source)] * 2) == [True, True]
+        assert pool.starmap(_build_elsewhere, [(str(cache_dir), str(tmp_path), source)] * 2) == [True, True]
