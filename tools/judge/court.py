@@ -21,7 +21,10 @@ from tools.judge.client import CandidateFailed, Worker
 from tools.judge.findings import observe
 from tools.judge.inputs import OWN
 from tools.judge.limits import classify, floor_limit
+from tools.judge.repair import repair
 from tools.judge.session import Program, Session
+from tools.judge.soundness import examine
+from tools.judge.sweep import Sweep
 from tools.judge.timing import METHOD, Rounds, Timer, clock_findings
 from tools.nursery import Nursery
 from tools.sandbox import Limits
@@ -32,6 +35,7 @@ from tools.types import (
     PrecisionClass,
     PrecisionReport,
     ProblemFacts,
+    Soundness,
     TimingResult,
     Verdict,
 )
@@ -67,8 +71,15 @@ class Court:
         self.info = with_rates(device_info(self.device), self.cache_dir)
         self.cost = self._cost()
         self.bench.set_reduction(self.cost.reduction_length)
+        self._soundness: Soundness | None = None
+        self._repaired: list[Finding] = []
+        """What is said of every result when the problem has other inputs than its own."""
+
+        if args.get("repair_inputs"):
+            self._soundness, note = repair(self.bench, self.rules)
+            self._repaired = [note] if note else []
         self.floor: Floor = floor(self.cost, self.info)
-        self._reference: Session | None = None
+        self._references: tuple[Session, Session] | None = None
         self._baselines: Baselines | None = None
         if self.device == "cuda":
             self._refill()
@@ -80,7 +91,7 @@ class Court:
 
     def do_facts(self) -> dict[str, Any]:
         """`ProblemFacts`: shapes, costs, the floor, and what the reference and its compiled forms take here."""
-        trial, bench = self.bench.trial(OWN, 0), self.bench
+        trial, bench, soundness = self.bench.trial(OWN, 0), self.bench, self._judgeability()
         baselines = self._timed_baselines()
         best = min(baselines.values(), default=0.0)
         facts = ProblemFacts(
@@ -95,14 +106,20 @@ class Court:
             floor_limited_by=self.floor.limited_by,
             largest_speedup=best / self.floor.us if best and self.floor.us and not self.floor.cached else None,
             baselines_us=baselines,
+            judgeable=soundness.judgeable,
+            judge_notes=soundness.notes,
             evidence=self._evidence(),
         )
         return facts.model_dump(mode="json")
 
+    def do_soundness(self) -> dict[str, Any]:
+        """`Soundness`: whether a verdict on this problem says anything. Nothing is timed."""
+        return self._judgeability().model_dump(mode="json")
+
     def do_check(self, source: str, modules: list[dict[str, str]], kernels: list[str]) -> dict[str, Any]:
         """`CorrectnessResult` of a candidate."""
         began = time.monotonic()
-        session = self._session(Program(source, modules, kernels=frozenset(kernels)), guarded=True)
+        session = self.open_session(Program(source, modules, kernels=frozenset(kernels)), guarded=True)
         try:
             outcome = Check(self.bench, session, self.rules).run()
         finally:
@@ -116,11 +133,11 @@ class Court:
         """`{"timing": TimingResult}`, or `{"correctness": CorrectnessResult}` when a timed call unmasks the
         candidate."""
         began = time.monotonic()
-        session = self._session(Program(source, modules, kernels=frozenset(kernels)), guarded=False)
+        session = self.open_session(Program(source, modules, kernels=frozenset(kernels)), guarded=False)
         try:
             session.load()
             timer = Timer(
-                self.bench, session, self._reference_session(), self.rules.demanded, throttle_state, thorough=thorough
+                self.bench, session, self.references(), self.rules.demanded, throttle_state, thorough=thorough
             )
             rounds = timer.run()
             findings = clock_findings(rounds)
@@ -140,6 +157,16 @@ class Court:
             session.worker.close()
             self._refill()
 
+    def do_sweep(self, variants: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """A `SweepRow` for each variant: checked lightly and timed as far as it kept up with the others."""
+        programs = [Program(v["source"], v["modules"], kernels=frozenset(v["kernels"])) for v in variants]
+        reference = self.references()[0]
+        sweep = Sweep(self.bench, lambda p: self.open_session(p, guarded=False), reference, self.rules, throttle_state)
+        try:
+            return [row.model_dump(mode="json") for row in sweep.run(programs)]
+        finally:
+            self._refill()
+
     def do_fresh(self) -> dict[str, Any]:
         """New secret seeds from here on."""
         self.bench.refresh_seeds()
@@ -149,8 +176,8 @@ class Court:
         """Kill every worker and release the shared buffers."""
         for worker in (worker for spares in self._spares.values() for worker in spares):
             worker.close()
-        if self._reference is not None:
-            self._reference.worker.close()
+        for reference in self._references or ():
+            reference.worker.close()
         self.bench.close()
 
     def _cost(self) -> ProblemCost:
@@ -158,7 +185,7 @@ class Court:
         inputs = unflatten(trial.spec, trial.tensors)
         return problem_cost(self.bench.model, list(inputs))
 
-    def _session(self, program: Program, *, guarded: bool) -> Session:
+    def open_session(self, program: Program, *, guarded: bool) -> Session:
         kind = "guarded" if guarded and self.device == "cuda" else "plain"
         spares = self._spares[kind]
         worker = spares.pop(0) if spares else self._spawn(kind)
@@ -194,22 +221,34 @@ class Court:
             while len(self._spares[kind]) < count:
                 self._spares[kind].append(self._spawn(kind))
 
-    def _reference_session(self) -> Session:
-        """The reference in a process of the same kind as a candidate's, kept for the run."""
-        if self._reference is None:
+    def references(self) -> tuple[Session, Session]:
+        """The reference in two processes of the same kind as a candidate's, kept for the run."""
+        if self._references is None:
             program = Program(self.source, [], class_name="Model", overrides=self.bench.problem.overrides)
-            self._reference = Session(self.bench, self._spawn("trusted"), program)
-            self._reference.load()
-        return self._reference
+            first, second = (Session(self.bench, self._spawn("trusted"), program) for _ in range(2))
+            self._references = first, second
+            first.load()
+            second.load()
+        return self._references
 
     def _timed_baselines(self) -> dict[str, float]:
         """Microseconds of each baseline, timed once per run in the reference's process."""
         if self._baselines is None:
             kinds = ["eager"] + ["compile"] * self.compile_baselines + ["compile_max_autotune"] * self.autotune_baseline
-            self._baselines = Baselines(
-                self.bench, self._reference_session(), self.cache_dir, self.source, self.info, kinds
-            )
+            self._baselines = Baselines(self.bench, self.references()[0], self.cache_dir, self.source, self.info, kinds)
         return self._baselines.microseconds()
+
+    def _judgeability(self) -> Soundness:
+        if self._soundness is None:
+            self._soundness = examine(self.bench, self.rules)
+        return self._soundness
+
+    def _caveats(self, verdict: Verdict) -> list[Finding]:
+        """What goes with a result: other inputs than the problem's own, and a `correct` that says nothing."""
+        if verdict is not Verdict.CORRECT or self._judgeability().judgeable:
+            return self._repaired
+        summary = "this problem can't be judged: `correct` says nothing here (`agent problems check` says why)"
+        return [*self._repaired, observe("unjudgeable", summary, "warning")]
 
     def _evidence(self) -> Evidence:
         return evidence(self.device, sandbox=self.nursery.level, compiler=self.compiler)
@@ -223,7 +262,7 @@ class Court:
             verdict=outcome.verdict,
             trials=outcome.trials,
             precision=self._precision(outcome),
-            findings=outcome.findings,
+            findings=outcome.findings + self._caveats(outcome.verdict),
             weights=outcome.weights,
             own_kernel_share=outcome.own_share,
             seconds=seconds,
@@ -264,7 +303,7 @@ class Court:
         null = statistics.null_spread(theirs, second)
         candidate = statistics.interval(mine)
         best = min(baselines, key=lambda name: baselines[name]) if baselines else None
-        findings: list[Finding] = []
+        findings = list(self._repaired)
         if not self.floor.cached and candidate.value < 0.8 * self.floor.memory_us:
             us, least = candidate.value, self.floor.memory_us
             summary = f"{us:.1f} us is less than the {least:.1f} us that moving the problem's bytes takes here"

@@ -1,7 +1,8 @@
 """Timing: candidate and reference in two processes of the same kind, one call each in turn in random order.
 
-Every round puts new values at another address, times the candidate once and the reference twice (the second gives the
-null spread), and compares the candidate's output with the reference's. A call is timed by the worker's device clock,
+Every round puts new values at another address, times the candidate and two processes of the reference, and compares the
+candidate's output with the reference's. The second process gives the null spread: how far two processes that run the
+same code lie apart, by the luck of their memory and of the scheduler. A call is timed by the worker's device clock,
 cold caches, and the whole exchange by the judge's own clock: the two must tell the same story. Rounds go on until the
 95% interval of the ratio lies within 1%, or the time is up.
 """
@@ -63,14 +64,14 @@ class Timer:
         self,
         bench: Bench,
         candidate: Session,
-        reference: Session,
+        references: tuple[Session, Session],
         demanded: PrecisionClass | None,
         throttle: Callable[[], str],
         *,
         thorough: bool = False,
     ) -> None:
         self.bench = bench
-        self.sides = {"candidate": candidate, "reference": reference}
+        self.sides = {"candidate": candidate, "reference": references[0], "second": references[1]}
         self.demanded = demanded
         self._throttle = throttle
         self._seconds = SECONDS[bench.device] * (THOROUGH if thorough else 1.0)
@@ -139,16 +140,15 @@ class Timer:
         seed = self._seed()
         landed: dict[str, list[torch.Tensor]] = {}
         replies: dict[str, Reply] = {}
-        for name in order:
-            side = "candidate" if name == "candidate" else "reference"
-            if name != "second":
+        for side in order:
+            if side != "second":
                 self.bench.poison_landing(0xFF)
             self.bench.synchronize()
             reply, wall = self.sides[side].time(self._spec, slot, cold=True, seed=seed)
-            replies[name] = reply
-            if name != "second":
+            replies[side] = reply
+            if side != "second":
                 rounds.walls[side].append(wall)
-                landed[side] = self._landed(reply, keep=name != order[-1])
+                landed[side] = self._landed(reply, keep=side != order[-1])
         self._verify(landed)
         rounds.candidate.append(replies["candidate"])
         rounds.reference.append(replies["reference"])

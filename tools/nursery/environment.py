@@ -25,6 +25,10 @@ def child_environment(home: str, preload: Path | None) -> dict[str, str]:
         # Importing torch's extension builder asks whether CUDA is there. By NVML that touches no driver; otherwise the
         # driver would be initialised here, and no child could use the GPU ("cannot re-initialize CUDA in forked …").
         "PYTORCH_NVML_BASED_CUDA_CHECK": "1",
+        # Freed memory stays with the process. Otherwise it depends on the layout of the heap whether each call has its
+        # pages mapped anew, which makes one process several times slower than its twin.
+        "MALLOC_TRIM_THRESHOLD_": str(8 << 30),
+        "MALLOC_MMAP_THRESHOLD_": str(32 << 20),
         # numpy's BLAS starts its threads at import, and a process with threads cannot fork safely.
         "OPENBLAS_NUM_THREADS": "1",
     }
