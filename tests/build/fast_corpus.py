@@ -59,7 +59,7 @@ def compiled(
         return known, cache.place(key)
     path = [str(Path(toolchain.nvcc.path).parent)] if toolchain.nvcc else []
     with cache.workspace() as folder:
-        commands = Commands(folder, 600, probe_level(), path)
+        commands = Commands(folder, 400, probe_level(), path)
         if route == "fast":
             outcome = compile_fast(call, toolchain, kit, commands, arch)
         else:

@@ -31,6 +31,15 @@ at::Tensor borrowed() {
   static float values[6] = {0, 1, 2, 3, 4, 5};
   return torch::from_blob(values, {2, 3}, torch::kFloat32).clone();
 }
+static int freed = 0;
+int64_t owned() {
+  float* memory = new float[4]{1, 2, 3, 4};
+  auto t = torch::from_blob(memory, {2, 2}, {1, 2}, [](void* p) { delete[] static_cast<float*>(p); ++freed; }, torch::kFloat32);
+  const auto view = t[1];
+  t.reset();
+  return view.sum().item<int64_t>() + 100 * freed;
+}
+int frees() { return freed; }
 at::Tensor counts(at::Tensor labels, int64_t classes) {
   auto out = torch::zeros({classes}, torch::kInt64);
   auto* p = out.data_ptr<int64_t>();
@@ -50,7 +59,18 @@ at::Tensor with_grad(at::Tensor x) { return (x * x).sum(); }
 ext = load_inline(
     name="in_place",
     cpp_sources=source,
-    functions=["scale_", "into", "first", "borrowed", "counts", "same_memory", "no_grad", "with_grad"],
+    functions=[
+        "scale_",
+        "into",
+        "first",
+        "borrowed",
+        "owned",
+        "frees",
+        "counts",
+        "same_memory",
+        "no_grad",
+        "with_grad",
+    ],
 )
 
 
@@ -67,6 +87,8 @@ class ModelNew(nn.Module):
             ext.into(a, b),
             ext.first(a),
             ext.borrowed(),
+            ext.owned(),
+            ext.frees(),
             ext.counts(labels, 3),
             ext.same_memory(a),
             ext.no_grad(leaf).requires_grad,

@@ -26,6 +26,8 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {
     if (kind == 1) throw std::invalid_argument("bad");
     throw std::runtime_error("plain");
   });
+  m.def("shifted", [](const torch::Tensor& x, c10::optional<torch::Tensor> by) { return by ? x + *by : x; },
+        py::arg("x"), py::arg("by") = py::none());
   m.attr("answer") = 42;
 }
 """
@@ -53,6 +55,8 @@ class ModelNew(nn.Module):
             [kind_of(ext.throws, k) for k in range(3)],
             kind_of(ext.affine, x, bogus=1).split("\n")[0],
             kind_of(ext.twice, "3").split("\n")[0],
+            ext.shifted(x),
+            ext.shifted(x, by=x),
             ext.answer,
             ext.__doc__,
             ext.affine.__name__,

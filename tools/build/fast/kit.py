@@ -50,6 +50,10 @@ class KitError(Exception):
     """The bridge cannot be built with this torch and compiler. The message holds the compiler's words."""
 
 
+# What a compiler says when the machine, and not its input, is the reason: worth another try on another day.
+_PASSING = re.compile(r"No space left|Killed|out of memory|Cannot allocate|internal compiler error", re.IGNORECASE)
+
+
 def find(toolchain: Toolchain, cache_dir: Path) -> FastKit | None:
     """The kit for `toolchain` if it is there already."""
     kit = _kit(toolchain, cache_dir)
@@ -59,8 +63,8 @@ def find(toolchain: Toolchain, cache_dir: Path) -> FastKit | None:
 def prepare(toolchain: Toolchain, cache_dir: Path) -> FastKit | None:
     """The kit for `toolchain`, built into `cache_dir` if need be (about 15 s on one core, once per installation).
 
-    None when it cannot be built: then only the stock route serves, and `bridge.log` beside the cache's other kits
-    says why. Safe for several threads and processes: each builds aside, the first to finish moves into place.
+    None when it cannot be built: then only the stock route serves, and a file beside the other kits, named by the key
+    and `.failed`, holds the compiler's words. Safe for several threads and processes: each builds aside, the first to finish moves into place.
     """
     with _lock:
         if (kit := find(toolchain, cache_dir)) is not None:
@@ -72,8 +76,9 @@ def prepare(toolchain: Toolchain, cache_dir: Path) -> FastKit | None:
         try:
             _build(toolchain, kit)
         except KitError as error:
-            failed.parent.mkdir(parents=True, exist_ok=True)
-            failed.write_text(str(error), encoding="utf-8")
+            if not _PASSING.search(str(error)):
+                failed.parent.mkdir(parents=True, exist_ok=True)
+                failed.write_text(str(error), encoding="utf-8")
             return None
         return find(toolchain, cache_dir)
 
@@ -123,8 +128,8 @@ def _build(toolchain: Toolchain, kit: FastKit) -> None:
                 timeout=BRIDGE_SECONDS,
                 check=False,
             )
-        except (OSError, subprocess.TimeoutExpired) as error:
-            raise KitError(f"{' '.join(argv)}\n{error}") from error
+        except subprocess.TimeoutExpired as error:
+            raise KitError(f"{' '.join(argv)}\nKilled after {BRIDGE_SECONDS:.0f} s") from error
         if done.returncode != 0:
             raise KitError(f"{' '.join(argv)}\n{done.stdout}{done.stderr}")
         with contextlib.suppress(OSError):  # another process was first; its kit is the same

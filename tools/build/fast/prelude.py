@@ -17,6 +17,7 @@ _HEADERS = {
     "upper_bound binary_search unique remove remove_if for_each equal generate rotate shuffle is_sorted iter_swap",
     "array": "array",
     "atomic": "atomic atomic_int atomic_flag atomic_thread_fence memory_order memory_order_relaxed",
+    "bit": "bit_cast popcount countl_zero countr_zero bit_ceil",
     "cassert": "assert",
     "cfloat": "FLT_MAX FLT_MIN FLT_EPSILON DBL_MAX DBL_MIN DBL_EPSILON",
     "chrono": "chrono",
@@ -65,6 +66,7 @@ _ONLY_STD = set(_ONLY_STD_TEXT.split())
 _ALWAYS = ("vector", "string", "optional", "tuple", "cstdint", "cstring", "cstdio", "cmath", "math.h", "stdlib.h")
 _FLAGS = {
     "KFAST_USES_HALF": re.compile(r"[Hh]alf|HALF|BF(?:loat|LOAT|16)|REDUCED_FLOATING|kF(?:loat)?16|AND\d?\("),
+    "KFAST_USES_FLOAT8": re.compile(r"Float8_e"),
     "KFAST_USES_DISPATCH": re.compile(r"AT_DISPATCH|AT_PRIVATE"),
     "KFAST_USES_PARALLEL": re.compile(r"parallel_for|parallel_reduce|num_threads|thread_num|in_parallel_region|divup"),
     "KFAST_USES_IRANGE": re.compile(r"\birange\b"),
@@ -94,6 +96,8 @@ def prelude(text: str, *, cuda: bool) -> str:
             lines.append("#include <cuda_fp16.h>")
         if re.search(r"bfloat16", text):
             lines.append("#include <cuda_bf16.h>")
+    if any(name.startswith("omp_") for name in used):
+        lines += ["#ifdef _OPENMP", "#include <omp.h>", "#endif"]
     lines += [f"#define {flag} {int(bool(pattern.search(text)))}" for flag, pattern in _FLAGS.items()]
     streams = {"iostream", "sstream", "iomanip"} & headers.keys()
     lines.append(f"#define KFAST_USES_STREAMS {int(bool(streams))}")

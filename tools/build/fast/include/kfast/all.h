@@ -9,6 +9,10 @@
 #include <torch/headeronly/util/BFloat16.h>
 #include <torch/headeronly/util/Half.h>
 #endif
+#if KFAST_USES_FLOAT8
+#include <torch/headeronly/util/Float8_e4m3fn.h>
+#include <torch/headeronly/util/Float8_e5m2.h>
+#endif
 
 #pragma GCC visibility push(hidden)
 #include <kfast/torch_namespace.h>

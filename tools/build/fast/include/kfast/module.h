@@ -6,6 +6,8 @@
 namespace pybind11 {
 inline namespace kfast_api {
 
+struct none {};
+
 // A parameter's name, and its default value as a Python object.
 struct arg_v;
 struct arg {
@@ -20,8 +22,9 @@ struct arg_v {
 };
 template <class T>
 arg_v arg::operator=(T&& value) const {
-  if constexpr (std::is_same_v<std::decay_t<T>, std::nullopt_t>) return {name, kf_none()};
-  else return {name, kfast::Caster<std::decay_t<T>>::cast(value)};
+  using V = std::decay_t<T>;
+  if constexpr (std::is_same_v<V, std::nullopt_t> || std::is_same_v<V, none>) return {name, kf_none()};
+  else return {name, kfast::Caster<V>::cast(value)};
 }
 
 namespace literals {

@@ -32,16 +32,38 @@ struct GradMode {
 namespace Reduction {
 enum Reduction { None, Mean, Sum, END };
 }
-inline Tensor from_blob(void* data, IntArrayRef sizes, const TensorOptions& o = {}) {
+// Memory that C++ owns as a tensor; with a deleter, which is called when the last tensor on it is gone.
+inline Tensor blob(void* data, IntArrayRef sizes, const IntArrayRef* strides, const TensorOptions& o,
+                   void (*deleter)(void*) = nullptr, void* context = nullptr) {
+  TORCH_CHECK(!strides || strides->size() == sizes.size(), "from_blob: sizes and strides differ in length");
   const auto d = o.device_opt();
-  return Tensor::steal(kf_from_blob(data, sizes.data(), sizes.size(), nullptr, d.has_value(), d ? d->pack() : 0,
-                                    static_cast<int32_t>(o.dtype().toScalarType()), nullptr, nullptr));
+  return Tensor::steal(kf_from_blob(data, sizes.data(), sizes.size(), strides ? strides->data() : nullptr,
+                                    d.has_value(), d ? d->pack() : 0, static_cast<int32_t>(o.dtype().toScalarType()),
+                                    deleter, context));
+}
+template <class F, class = decltype(std::declval<const F&>()(static_cast<void*>(nullptr)))>
+struct Deleting {
+  static void run(void* self) {
+    auto* d = static_cast<Deleting*>(self);
+    d->deleter(d->data);
+    delete d;
+  }
+  F deleter;
+  void* data;
+};
+inline Tensor from_blob(void* data, IntArrayRef sizes, const TensorOptions& o = {}) {
+  return blob(data, sizes, nullptr, o);
 }
 inline Tensor from_blob(void* data, IntArrayRef sizes, IntArrayRef strides, const TensorOptions& o = {}) {
-  TORCH_CHECK(strides.size() == sizes.size(), "from_blob: sizes and strides differ in length");
-  const auto d = o.device_opt();
-  return Tensor::steal(kf_from_blob(data, sizes.data(), sizes.size(), strides.data(), d.has_value(), d ? d->pack() : 0,
-                                    static_cast<int32_t>(o.dtype().toScalarType()), nullptr, nullptr));
+  return blob(data, sizes, &strides, o);
+}
+template <class F, class D = Deleting<F>>
+Tensor from_blob(void* data, IntArrayRef sizes, const F& deleter, const TensorOptions& o = {}) {
+  return blob(data, sizes, nullptr, o, &D::run, new D{deleter, data});
+}
+template <class F, class D = Deleting<F>>
+Tensor from_blob(void* data, IntArrayRef sizes, IntArrayRef strides, const F& deleter, const TensorOptions& o = {}) {
+  return blob(data, sizes, &strides, o, &D::run, new D{deleter, data});
 }
 }  // namespace kfast_api
 }  // namespace at

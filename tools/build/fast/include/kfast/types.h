@@ -7,6 +7,8 @@
 namespace c10 {
 struct Half;
 struct BFloat16;
+struct Float8_e4m3fn;
+struct Float8_e5m2;
 template <class T>
 struct complex;
 
@@ -110,6 +112,8 @@ KFAST_CPP_TYPE(uint32_t, UInt32)
 KFAST_CPP_TYPE(uint64_t, UInt64)
 KFAST_CPP_TYPE(::c10::Half, Half)
 KFAST_CPP_TYPE(::c10::BFloat16, BFloat16)
+KFAST_CPP_TYPE(::c10::Float8_e4m3fn, Float8_e4m3fn)
+KFAST_CPP_TYPE(::c10::Float8_e5m2, Float8_e5m2)
 #undef KFAST_CPP_TYPE
 
 struct Device final {
