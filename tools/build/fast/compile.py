@@ -59,7 +59,7 @@ def compile_fast(call: BuildCall, toolchain: Toolchain, kit: FastKit, commands: 
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8", errors="surrogatepass")
     write_headers(call, commands.folder)
-    commands.readable.append(Path(kit.folder))
+    commands.readable = [*commands.readable, Path(kit.folder)]
     ran = commands.run_all(made.compiles)
     rendered: list[Rendered] = [render(call, unit) for unit in call.units]
     objects = [argv[-1] for argv in made.compiles]

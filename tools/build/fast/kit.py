@@ -64,7 +64,8 @@ def prepare(toolchain: Toolchain, cache_dir: Path) -> FastKit | None:
     """The kit for `toolchain`, built into `cache_dir` if need be (about 15 s on one core, once per installation).
 
     None when it cannot be built: then only the stock route serves, and a file beside the other kits, named by the key
-    and `.failed`, holds the compiler's words. Safe for several threads and processes: each builds aside, the first to finish moves into place.
+    and `.failed`, holds the compiler's words. Safe for several threads and processes: each builds aside, the first to
+    finish moves into place.
     """
     with _lock:
         if (kit := find(toolchain, cache_dir)) is not None:
