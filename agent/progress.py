@@ -13,13 +13,14 @@ from rich.text import Text
 from agent.budget import Budget
 from prompts.formats import duration, number, speedup
 from tools.candidates import CandidateState
-from tools.toolbox import KernelReport, Refusal, Submitted, ToolRecord
-from tools.types import EvaluationResult, ProblemFacts
+from tools.reports import ExperimentReport, KernelReport, Refusal, Submitted, ToolRecord, TuneReport
+from tools.types import EvaluationResult, Finding, ProblemFacts
 from transcripts.messages import Reply
 
 # What a model or a compiler wrote may hold escape sequences, which must not reach the terminal.
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
-_STAGES = {"build": "building", "check": "checking", "time": "timing"}
+_STYLES = {"error": "red", "warning": "yellow", "note": ""}
+_STAGES = {"build": "building", "check": "checking", "time": "timing", "sweep": "sweeping", "run": "running"}
 
 
 class Progress:
@@ -67,10 +68,14 @@ class Progress:
             f"On {facts.device.name}: reference {baselines or 'not timed'}; floor {duration(facts.floor_us)} "
             f"({facts.floor_limited_by})"
         )
-        for note in facts.judge_notes:
-            self.line(f"  {note.severity}: {note.summary}", "yellow")
+        self.notes(facts.judge_notes)
         if not facts.judgeable:
-            self.line("Verdicts on this problem mean little, for the reasons above.", "bold red")
+            self.line("Verdicts on this problem say nothing, for the reasons above.", "bold red")
+
+    def notes(self, found: list[Finding]) -> None:
+        """What was found about the problem itself."""
+        for note in found:
+            self.line(f"  {note.severity} {note.code}: {note.summary}", _STYLES[note.severity])
 
     def asking(self, budget: Budget) -> None:
         self._where = f"turn {budget.turns + 1}/{budget.limits.max_turns} "
@@ -88,7 +93,7 @@ class Progress:
         tokens = reply.usage.completion_tokens
         cost = "" if reply.cost_usd is None else f", {number(reply.cost_usd, 2)} USD"
         said = " ".join(reply.text.split())
-        detail = f" ({number(reply.seconds, 2)} s{'' if tokens is None else f', {tokens} tokens'}{cost})"
+        detail = f" ({reply.seconds:.1f} s{'' if tokens is None else f', {tokens} tokens'}{cost})"
         self.line(f"{self._where.strip()}: {said[:100] or 'no words'}{'…' if len(said) > 100 else ''}{detail}", "bold")
 
     def call(self, name: str) -> None:
@@ -102,6 +107,12 @@ class Progress:
             self.line(f"  submitted {record.kernel}")
         elif isinstance(record, Refusal):
             self.line(f"  {record.tool}: not carried out ({record.code.replace('_', ' ')})", "yellow")
+        elif isinstance(record, ExperimentReport):
+            self.line(f"  experiment: {record.experiment.ended.replace('_', ' ')}")
+        elif isinstance(record, TuneReport):
+            self.line(f"  {record.kernel}: {len(record.variants)} variants tried")
+            if record.best is not None:
+                self.line(*_verdict_line(record.best))
         else:
             self.line(*_verdict_line(record))
 
