@@ -10,6 +10,7 @@ import copy
 import dataclasses
 import os
 import secrets
+import time
 from collections import OrderedDict
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,15 +20,19 @@ import torch
 
 from problems import ProblemError
 from tools.judge import limits as rule
+from tools.judge.deadline import deadline
 from tools.judge.errors import Error, measure
 from tools.judge.inputs import OWN, derive
 from tools.judge.limits import Floor, Limit
+from tools.judge.preflight import check_size
 from tools.judge.reference import Reference, oracle_model, run_oracle
+from tools.judge.variation import Repair
 from tools.types import PrecisionClass
 from tools.worker.arena import CANARY, Arena, Layout, guards, tensor_at
 from tools.worker.trees import flatten
 
 Oracle = Literal["fp64", "fp64_cpu", "fp32"]
+FORWARD_SECONDS = 120.0
 CACHE_BYTES = {"cpu": 1 << 30, "cuda": 8 << 30}
 
 
@@ -57,23 +62,35 @@ class Bench:
 
     def __init__(self, source: str, size: str, device: Literal["cuda", "cpu"]) -> None:
         self.device: Literal["cuda", "cpu"] = device
+        check_size(source, size, device)
         self.problem = Reference(source, size, device)
         self.seed = secrets.randbits(31)
         """Seeds the construction of both models; known to the worker, as KernelBench has it."""
 
+        self._secret = secrets.randbits(48)
+        self._prepare()
+        first = self.trial(OWN, 0)
+        self.slots, self.input_bytes = self._layout_inputs(first)
+        self.landing_layout, self.landing_bytes = self._layout_outputs(first)
+        self.arenas = self._create_arenas()
+
+    def _prepare(self, reduction: int = 1) -> None:
+        """The model, its oracle and the precision floor, for the inputs and weights that hold now."""
         self.model = self.problem.build(self.seed)
         self.training = self.model.training
         self.oracle: Oracle = "fp64"
         self._oracle_model = oracle_model(self.model)
         self.mutates = False
-        self._secret = secrets.randbits(48)
+        self.reference_seconds = 0.0
         self._trials: OrderedDict[tuple[str, int], Trial] = OrderedDict()
         self.uses_rng = self._detect_rng()
-        first = self.trial(OWN, 0)
-        self.floor = self._floor(first)
-        self.slots, self.input_bytes = self._layout_inputs(first)
-        self.landing_layout, self.landing_bytes = self._layout_outputs(first)
-        self.arenas = self._create_arenas()
+        self.floor = dataclasses.replace(self._floor(self.trial(OWN, 0)), reduction=reduction)
+
+    def adopt(self, repair: Repair | None) -> None:
+        """Go on with other inputs and weights of the same shapes; None goes back to the problem's own."""
+        self.problem.repair = repair
+        self._prepare(self.floor.reduction)
+        self.write_weights(self.model)
 
     def set_reduction(self, length: int) -> None:
         """The longest sum of the problem, which decides what honest fp32 accumulation may cost."""
@@ -117,7 +134,10 @@ class Bench:
         given = [t.clone(memory_format=torch.preserve_format) if self.mutates else t for t in tensors]
         versions = [t._version for t in given]
         rng = seed if self.uses_rng else None
+        began = time.monotonic()
         outputs, reference = self.problem.run(model, spec, given, seed=rng)
+        self.synchronize()
+        self.reference_seconds = max(self.reference_seconds, time.monotonic() - began)
         mutated = [i for i, t in enumerate(given) if t._version != versions[i]]
         if mutated and not self.mutates:
             self.mutates = True
@@ -160,17 +180,23 @@ class Bench:
         spec, tensors = self.problem.inputs(self.seed_of(0))
         before = torch.get_rng_state()
         cuda_before = torch.cuda.get_rng_state() if self.device == "cuda" else None
-        self.problem.run(copy.deepcopy(self.model), spec, [t.clone() for t in tensors])
+        slow = (
+            f"one forward of the reference takes longer than {FORWARD_SECONDS:.0f} s here: use --size small or smaller "
+            "sizes, or a faster device"
+        )
+        with deadline(FORWARD_SECONDS, slow):
+            self.problem.run(copy.deepcopy(self.model), spec, [t.clone() for t in tensors])
         moved = not torch.equal(before, torch.get_rng_state())
         return moved or (cuda_before is not None and not torch.equal(cuda_before, torch.cuda.get_rng_state()))
 
     def _floor(self, trial: Trial) -> Floor:
         """Errors of honest fp32 evaluations, and of the same mathematics on operands rounded to each class."""
-        strict = self.problem.run(self.model, trial.spec, [t.clone() for t in trial.tensors], tf32=False, seed=None)[1]
+        spec, tensors, seed = trial.spec, trial.tensors, trial.seed if self.uses_rng else None
+        strict = self.problem.run(self.model, spec, [t.clone() for t in tensors], tf32=False, seed=seed)[1]
         errors = [measure(s, o) for s, o in zip(strict, trial.oracle, strict=False)]
         if self.device == "cpu":
             with torch.backends.mkldnn.flags(enabled=False):
-                other = self.problem.run(self.model, trial.spec, [t.clone() for t in trial.tensors])[1]
+                other = self.problem.run(self.model, spec, [t.clone() for t in tensors], seed=seed)[1]
             errors += [measure(s, o) for s, o in zip(other, trial.oracle, strict=False)]
         classes: dict[PrecisionClass, tuple[float, float]] = {}
         if self.oracle == "fp64" and not self.uses_rng:

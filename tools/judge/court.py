@@ -25,7 +25,7 @@ from tools.judge.repair import repair
 from tools.judge.session import Program, Session
 from tools.judge.soundness import examine
 from tools.judge.sweep import Sweep
-from tools.judge.timing import METHOD, Rounds, Timer, clock_findings
+from tools.judge.timing import BY_WALL, METHOD, Rounds, Timer, clock_mismatch, side_stream
 from tools.nursery import Nursery
 from tools.sandbox import Limits
 from tools.types import (
@@ -140,15 +140,15 @@ class Court:
                 self.bench, session, self.references(), self.rules.demanded, throttle_state, thorough=thorough
             )
             rounds = timer.run()
-            findings = clock_findings(rounds)
-            if findings:
-                # Accusing needs a second look: another round of rounds, that says the same.
-                findings = clock_findings(timer.run())
-            if findings:
-                raise CandidateFailed(Verdict.CHEATING, findings[0])
+            behind = side_stream(rounds)
+            if behind is not None:
+                raise CandidateFailed(Verdict.CHEATING, behind)
+            mismatch = clock_mismatch(rounds)
+            if mismatch is not None:
+                rounds = rounds.by_wall()
             hot = (timer.hot("candidate"), timer.hot("reference"))
             baselines = self._timed_baselines()
-            result = self._timing(rounds, hot, baselines, time.monotonic() - began)
+            result = self._timing(rounds, hot, baselines, mismatch, time.monotonic() - began)
             return {"timing": result.model_dump(mode="json")}
         except CandidateFailed as failed:
             outcome = Outcome(verdict=failed.verdict, findings=[failed.finding])
@@ -296,7 +296,12 @@ class Court:
         )
 
     def _timing(
-        self, rounds: Rounds, hot: tuple[float, float], baselines: dict[str, float], seconds: float
+        self,
+        rounds: Rounds,
+        hot: tuple[float, float],
+        baselines: dict[str, float],
+        mismatch: Finding | None,
+        seconds: float,
     ) -> TimingResult:
         mine, theirs, second = rounds.column("candidate"), rounds.column("reference"), rounds.column("second")
         speedup = statistics.ratio(theirs, mine)
@@ -319,7 +324,7 @@ class Court:
             null_spread=null,
             samples=len(mine),
             dropped=rounds.dropped,
-            method=METHOD[self.device],
+            method=METHOD[self.device] if mismatch is None else BY_WALL,
             candidate_hot_us=hot[0],
             reference_hot_us=hot[1],
             host_overhead_us=float(np.median(rounds.column("candidate", "host_us"))) if self.device == "cuda" else None,

@@ -69,6 +69,10 @@ class Session:
             ours = {n: digest(v) for n, v in self.bench.model.state_dict().items()}
             digests = (ours, {n: str(theirs.get(n)) for n, _, _ in state})
         self.mapping = match(reference, state, digests)
+        repair = self.bench.problem.repair
+        if not self.mapping.complete and repair is not None and repair.weight is not None:
+            # Constructing under the same seed gives weights that are not those of this run.
+            raise CandidateFailed(Verdict.WRONG_RESULT, observe("weights_not_loaded", self.mapping.how))
         self._copy_weights()
 
     def run(
@@ -94,7 +98,7 @@ class Session:
             "seed": seed,
             "keep": keep,
         }
-        return self.worker.run(request, CALL_SECONDS)
+        return self.worker.run(request, self._patience)
 
     def time(self, spec: dict[str, Any], slot: int, *, cold: bool, seed: int | None = None) -> tuple[Reply, float]:
         """One timed forward on inputs that are in `slot` already, and how long the exchange took by our own clock, in
@@ -109,19 +113,24 @@ class Session:
         places = self.bench.slots[slot]
         request = {"op": "time", "inputs": spec, "tensors": places, "landing": 0, "seed": seed, "cold": cold}
         began = time.perf_counter_ns()
-        reply = self.worker.run(request, CALL_SECONDS)
+        reply = self.worker.run(request, self._patience)
         return reply, (time.perf_counter_ns() - began) / 1e3
 
     def land_kept(self) -> Reply:
         """Land the outputs of the run that was kept once more."""
         self.bench.poison_landing(0xFF)
         self.bench.synchronize()
-        return self.worker.run({"op": "land_kept", "landing": 0}, CALL_SECONDS)
+        return self.worker.run({"op": "land_kept", "landing": 0}, self._patience)
 
     def changed_inputs(self, trial: Trial, slot: int) -> list[int]:
         """Indices of inputs in the shared buffer that are no longer what the judge has put there."""
         placed = [tensor_at(self.bench.arenas["inputs"], p) for p in self.bench.slots[slot]]
         return [i for i, (a, b) in enumerate(zip(placed, trial.tensors, strict=True)) if not identical(a, b)]
+
+    @property
+    def _patience(self) -> float:
+        """Seconds for one call: ten, and twenty times what the reference takes."""
+        return CALL_SECONDS + 20 * self.bench.reference_seconds
 
     def change_weights(self, model: torch.nn.Module, seed: int) -> None:
         """Give the candidate another model's weights; where entries don't correspond, construct it anew under
