@@ -7,6 +7,8 @@ from typing import Literal
 from pydantic import Field
 
 from tools.edits import EditMismatch
+from tools.experiment import Experiment
+from tools.tuning import TuneRow
 from tools.types import BuildResult, CorrectnessResult, Record, TimingResult, Verdict
 
 
@@ -26,7 +28,9 @@ class KernelReport(Record):
     build: BuildResult | None = None
     correctness: CorrectnessResult | None = None
     timing: TimingResult | None = None
-    judge_failure: str | None = Field(default=None, description="what broke on our side; for the log, not for the model")
+    judge_failure: str | None = Field(
+        default=None, description="what broke on our side; for the log, not for the model"
+    )
 
 
 class Submitted(Record):
@@ -35,6 +39,34 @@ class Submitted(Record):
     kind: Literal["submitted"] = "submitted"
     kernel: str
     fastest: str | None = Field(description="the fastest correct candidate, when that is another one")
+
+
+class TuneReport(Record):
+    """Variants of one source, the best first. `kernel` is the source's own id.
+
+    `best` is the variant that is correct by the full check, as a report of its own; None where none of the fastest is.
+    `lines` are those on which each parameter is defined. Of `combinations` in all the constraints were computed for
+    `looked_at`, and allowed `allowed`.
+    """
+
+    kind: Literal["tuned"] = "tuned"
+    kernel: str
+    lines: dict[str, list[int]]
+    combinations: int
+    looked_at: int
+    allowed: int
+    variants: list[TuneRow]
+    best: KernelReport | None
+    build_seconds: float
+    sweep_seconds: float
+    judge_failed: bool = Field(default=False, description="the judge broke down, which is no fault of any variant")
+
+
+class ExperimentReport(Record):
+    """What a script of the model's printed. No evidence of anything."""
+
+    kind: Literal["experiment"] = "experiment"
+    experiment: Experiment
 
 
 class Refusal(Record):
@@ -52,6 +84,9 @@ class Refusal(Record):
         "edit_mismatch",
         "edit_changes_nothing",
         "submit_not_correct",
+        "parameter_not_defined",
+        "bad_constraint",
+        "nothing_allowed",
     ]
     problems: list[str] = Field(default_factory=list)
     given: str | None = None
@@ -60,4 +95,17 @@ class Refusal(Record):
     report: KernelReport | None = None
 
 
-ToolRecord = KernelReport | Submitted | Refusal
+ToolRecord = KernelReport | TuneReport | ExperimentReport | Submitted | Refusal
+
+
+def kernels_of(record: ToolRecord) -> list[str]:
+    """The ids of the candidates that a record tells of."""
+    match record:
+        case KernelReport() | Submitted():
+            return [record.kernel]
+        case TuneReport():
+            return [record.kernel, *(row.kernel for row in record.variants if row.kernel not in (None, record.kernel))]
+        case Refusal(report=KernelReport() as report):
+            return [report.kernel]
+        case _:
+            return []

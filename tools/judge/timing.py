@@ -213,10 +213,10 @@ def _distance(a: torch.Tensor, b: torch.Tensor) -> tuple[float, float]:
 def clock_mismatch(rounds: Rounds) -> Finding | None:
     """Whether the worker's clock disagrees with the judge's.
 
-    Both sides go through the same exchange, so what the judge's wall clock has beyond the worker's own time should be the
-    same for both. The lower decile is compared, which neighbours on a busy machine move least, and only a gap that would
-    change the outcome counts: more than half of the time that the candidate reports. It is no accusation, since a busy
-    machine can do the same: the rounds are then timed by the judge's clock.
+    Both sides go through the same exchange, so what the judge's wall clock has beyond the worker's own time should be
+    the same for both. The lower decile is compared, which neighbours on a busy machine move least, and only a gap that
+    would change the outcome counts: more than half of the time that the candidate reports. It is no accusation, since
+    a busy machine can do the same: the rounds are then timed by the judge's clock.
     """
     reported = float(np.median(rounds.column("candidate")))
     beyond = {
