@@ -1,0 +1,52 @@
+"""A prepared copy of the weights, made lazily and again when they change."""
+
+import torch
+import torch.nn as nn
+from torch.utils.cpp_extension import load_inline
+
+SOURCE = r"""
+#include <torch/extension.h>
+#include <cmath>
+
+torch::Tensor norm_rows(torch::Tensor x, torch::Tensor weight, torch::Tensor bias, double eps) {
+    auto y = torch::empty_like(x);
+    const int64_t rows = x.size(0), cols = x.size(1);
+    const float *in = x.data_ptr<float>(), *w = weight.data_ptr<float>(), *b = bias.data_ptr<float>();
+    float* out = y.data_ptr<float>();
+    #pragma omp parallel for
+    for (int64_t r = 0; r < rows; ++r) {
+        const float* p = in + r * cols;
+        float mean = 0.0f, variance = 0.0f;
+        for (int64_t c = 0; c < cols; ++c) mean += p[c];
+        mean /= cols;
+        for (int64_t c = 0; c < cols; ++c) variance += (p[c] - mean) * (p[c] - mean);
+        const float inverse = 1.0f / std::sqrt(variance / cols + (float)eps);
+        for (int64_t c = 0; c < cols; ++c) out[r * cols + c] = (p[c] - mean) * inverse * w[c] + b[c];
+    }
+    return y;
+}
+"""
+
+ext = load_inline(
+    name='norm_prepared_copy',
+    cpp_sources=SOURCE,
+    functions=['norm_rows'],
+    extra_cflags=['-O3', '-fopenmp'],
+    extra_ldflags=['-fopenmp'],
+)
+
+
+class ModelNew(nn.Module):
+    def __init__(self, features):
+        super().__init__()
+        self.norm = nn.LayerNorm(features)
+        nn.init.uniform_(self.norm.weight, 0.5, 1.5)
+        nn.init.normal_(self.norm.bias)
+        self.prepared = None
+
+    def forward(self, x):
+        weight, bias = self.norm.weight, self.norm.bias
+        key = (weight.data_ptr(), weight._version, bias.data_ptr(), bias._version)
+        if self.prepared is None or self.prepared[0] != key:
+            self.prepared = (key, weight.detach().clone(), bias.detach().clone())
+        return ext.norm_rows(x, self.prepared[1], self.prepared[2], self.norm.eps)
