@@ -26,6 +26,7 @@ class RunConfig(BaseModel):
     rule: Literal["oracle", "kernelbench"] = "oracle"
     precision: PrecisionClass | None = None
     require_own_kernels: float | None = None
+    repair_inputs: bool = False
 
     @classmethod
     def resolve(cls, spec: ProblemSpec, model: str, settings: EvaluatorSettings) -> RunConfig:
@@ -39,4 +40,5 @@ class RunConfig(BaseModel):
             rule=settings.rule,
             precision=settings.precision,
             require_own_kernels=settings.require_own_kernels,
+            repair_inputs=settings.repair_inputs,
         )

@@ -17,7 +17,7 @@ from agent.result import RunResult
 from agent.run import Run, as_json
 from agent.sources import ModelSource
 from agent.stops import Abandoned
-from problems import ProblemSpec
+from problems import ProblemError, ProblemSpec
 from tools.evaluator import Evaluator, EvaluatorError, EvaluatorSettings
 from tools.types import ProblemFacts
 from transcripts import RestoredRun, RunFolder, TranscriptError, find_unfinished, is_live, read_events, restore
@@ -27,7 +27,10 @@ from transcripts.reading import RESUMABLE
 
 @dataclass(frozen=True)
 class Request:
-    """What a command asks for. `run_dir` names a run to take up; `fresh` starts a new one in any case."""
+    """What a command asks for. `run_dir` names a run to take up; `fresh` starts a new one in any case.
+
+    `allow_unjudgeable` goes on with a problem on which a verdict says nothing.
+    """
 
     spec: ProblemSpec
     settings: EvaluatorSettings
@@ -36,6 +39,7 @@ class Request:
     runs: Path
     run_dir: Path | None = None
     fresh: bool = False
+    allow_unjudgeable: bool = False
 
 
 @dataclass(frozen=True)
@@ -72,6 +76,8 @@ def run_problem(request: Request, progress: Progress) -> Solved:
             progress.opening(f"{config.problem} ({config.size} size, {config.device}), model {config.model}")
         evaluator = stack.enter_context(Evaluator(request.spec, request.settings))
         try:
+            if not request.allow_unjudgeable:
+                _refuse_unjudgeable(evaluator, state, config, progress)
             facts = _facts(evaluator, state)
             if folder is None or state is None:
                 folder = stack.enter_context(RunFolder.create(request.runs, _started(config, facts)))
@@ -128,6 +134,25 @@ def _facts(evaluator: Evaluator, state: RestoredRun | None) -> ProblemFacts:
     if state is not None and state.facts is not None:
         return ProblemFacts.model_validate(state.facts)
     return evaluator.facts()
+
+
+def _refuse_unjudgeable(evaluator: Evaluator, state: RestoredRun | None, config: RunConfig, progress: Progress) -> None:
+    """Raise ProblemError, before anything is timed or asked, when a verdict on the problem says nothing."""
+    if state is not None and state.facts is not None:
+        return
+    soundness = evaluator.soundness()
+    if soundness.judgeable:
+        return
+    progress.notes(soundness.notes)
+    other = (
+        "other inputs and weights were tried in vain"
+        if config.repair_inputs
+        else "--repair-inputs looks for inputs and weights under which they do"
+    )
+    raise ProblemError(
+        f"Verdicts on {config.problem} say nothing, for the reasons above, so no model was asked: {other}; "
+        "--allow-unjudgeable goes on all the same; or change the problem."
+    )
 
 
 def _started(config: RunConfig, facts: ProblemFacts) -> RunStarted:

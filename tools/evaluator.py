@@ -30,6 +30,7 @@ from tools.types import (
 )
 
 SETUP_SECONDS = 300.0
+    Soundness,
 REQUEST_SECONDS = 900.0
 MESSAGE_BYTES = 64 << 20
 
@@ -53,6 +54,7 @@ class EvaluatorSettings(BaseModel):
     compile_baselines: bool = False
     autotune_baseline: bool = Field(default=False, description="torch.compile with max-autotune too; takes minutes")
     hidden: tuple[Path, ...] = Field(default=(), description="folders that no candidate may see, such as other runs")
+    repair_inputs: bool = Field(default=False, description="others where the problem's own mean nothing")
 
 
 def default_cache_dir() -> Path:
@@ -101,6 +103,10 @@ class Evaluator:
         """Build every `load_inline` call of a candidate. `stock` takes torch's own route and no other."""
         self._start()
         assert self._builder is not None
+    def soundness(self) -> Soundness:
+        """Whether a verdict on the problem says anything, without timing it. Part of `facts` too."""
+        return Soundness.model_validate(self._request("soundness"))
+
         return self._builder.build(source, init_args=self._init_args, log_dir=log_dir, stock=stock)
 
     def standalone(self, source: str) -> str:
@@ -240,6 +246,7 @@ class Evaluator:
                 f"the judge failed, which is our fault and not the candidate's:\n{reply['judge_error']}"
             )
         return reply[key]
+                "repair_inputs": settings.repair_inputs,
 
     def _lost(self, error: ChannelError) -> EvaluatorError:
         assert self._judge is not None

@@ -309,6 +309,13 @@ class DeviceInfo(Record):
     measured_flops: dict[str, float] = Field(default_factory=dict)
 
 
+class Soundness(Record):
+    """Whether a verdict on a problem says anything, and what was found. A note of severity `error` makes it not so."""
+
+    judgeable: bool
+    notes: list[Finding] = Field(default_factory=list)
+
+
 class ProblemFacts(Record):
     """What is known of a problem on this device before a token is spent."""
 

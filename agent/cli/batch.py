@@ -35,6 +35,8 @@ def batch(
     rule: options.RuleOption = "oracle",
     require_own_kernels: options.OwnKernelsOption = None,
     sandbox: options.SandboxOption = "auto",
+    repair_inputs: options.RepairOption = False,
+    allow_unjudgeable: options.AllowOption = False,
     compile: options.CompileOption = True,
     runs: options.RunsOption = Path("runs"),
     new: Annotated[bool, typer.Option("--new", help="Start a new batch although one is unfinished.")] = False,
@@ -54,7 +56,14 @@ def batch(
         from problems import resolve_set
 
         settings = options.settings(
-            device, size, precision, rule, require_own_kernels, sandbox, compile_baselines=compile
+            device,
+            size,
+            precision,
+            rule,
+            require_own_kernels,
+            sandbox,
+            repair_inputs=repair_inputs,
+            compile_baselines=compile,
         )
         limits = Limits(max_turns=max_turns, max_cost=max_cost, max_minutes=max_minutes)
         # Said before anything runs: a missing model is no matter of one problem.
@@ -69,6 +78,7 @@ def batch(
                 limits=limits,
                 source=options.model_source(model, base_url, None, box, no_wait),
                 runs=runs,
+                allow_unjudgeable=allow_unjudgeable,
             )
 
         asked = Asked(
@@ -77,6 +87,7 @@ def batch(
             options={
                 "model": model or f"mailbox:{mailbox}",
                 "base_url": base_url,
+                "allow_unjudgeable": allow_unjudgeable,
                 "settings": settings.model_dump(mode="json", exclude={"cache_dir"}),
             },
         )

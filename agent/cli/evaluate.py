@@ -22,6 +22,7 @@ def evaluate(
     rule: options.RuleOption = "oracle",
     require_own_kernels: options.OwnKernelsOption = None,
     sandbox: options.SandboxOption = "auto",
+    repair_inputs: options.RepairOption = False,
     stock: Annotated[
         bool, typer.Option("--stock", help="Build with the very commands of torch's load_inline, in fresh processes.")
     ] = False,
@@ -30,11 +31,11 @@ def evaluate(
     """Build, check and time the candidate FILE for PROBLEM."""
     with told():
         from rich.console import Console
-        from tools.evaluator import Evaluator
 
         from agent.progress import Progress
         from prompts import render
         from tools.candidates import clean_source
+        from tools.evaluator import Evaluator
         from tools.reports import KernelReport
         from tools.types import Verdict
 
@@ -47,7 +48,16 @@ def evaluate(
         if not source:
             fail(f"{file} is empty. It must define ModelNew.")
         spec = options.load(problem, kernelbench)
-        chosen = options.settings(device, size, precision, rule, require_own_kernels, sandbox, compile_baselines=False)
+        chosen = options.settings(
+            device,
+            size,
+            precision,
+            rule,
+            require_own_kernels,
+            sandbox,
+            repair_inputs=repair_inputs,
+            compile_baselines=False,
+        )
         with (
             tempfile.TemporaryDirectory(prefix="kernel-agent-") as folder,
             Progress(Console(highlight=False), quiet=json) as progress,

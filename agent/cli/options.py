@@ -28,6 +28,16 @@ OwnKernelsOption = Annotated[
     float | None,
     typer.Option(min=0.0, max=1.0, help="Least share of the time that must be spent in the candidate's own kernels."),
 ]
+RepairOption = Annotated[
+    bool,
+    typer.Option(
+        "--repair-inputs",
+        help="Where the problem's own inputs or weights mean nothing, take others of the same shapes.",
+    ),
+]
+AllowOption = Annotated[
+    bool, typer.Option("--allow-unjudgeable", help="Go on although a verdict on the problem says nothing.")
+]
 SandboxOption = Annotated[
     Sandbox, typer.Option(help="strict: refuse to run candidates below full isolation. auto: the best there is.")
 ]
@@ -54,6 +64,7 @@ def settings(
     require_own_kernels: float | None = None,
     sandbox: Sandbox = "auto",
     *,
+    repair_inputs: bool = False,
     compile_baselines: bool = True,
 ) -> EvaluatorSettings:
     """The evaluator's settings with every `auto` but the sandbox's resolved on this machine."""
@@ -69,6 +80,7 @@ def settings(
         rule=rule,
         precision=PrecisionClass(precision) if precision else None,
         require_own_kernels=require_own_kernels,
+        repair_inputs=repair_inputs,
         compile_baselines=compile_baselines,
     )
 

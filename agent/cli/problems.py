@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from agent.cli import options
-from agent.cli.errors import FOUND, NONE_FOUND, told
+from agent.cli.errors import FOUND, NONE_FOUND, UNUSABLE, told
+
+if TYPE_CHECKING:
+    from problems import ProblemSpec
+    from tools.evaluator import EvaluatorSettings
+    from tools.types import ProblemFacts
 
 app = typer.Typer(help="List, show and check problems.", no_args_is_help=True)
 Problem = Annotated[str, typer.Argument(help="A path, a bundled problem, or kernelbench:1/87.")]
@@ -50,33 +55,69 @@ def show(problem: Problem, kernelbench: options.KernelBenchOption = None) -> Non
 
 @app.command()
 def check(
-    problem: Problem,
+    problems: Annotated[
+        list[str] | None, typer.Argument(metavar="[PROBLEM|SET]...", help="Problems and sets; else all bundled.")
+    ] = None,
     device: options.DeviceOption = "auto",
     size: options.SizeOption = "auto",
+    rule: options.RuleOption = "oracle",
+    precision: options.PrecisionOption = None,
+    repair_inputs: options.RepairOption = False,
     sandbox: options.SandboxOption = "auto",
     kernelbench: options.KernelBenchOption = None,
 ) -> None:
-    """Run the reference and say whether the problem can be judged here. Exits 1 if it can't."""
+    """Say whether problems can be judged here: would an answer without work pass, does the reference agree with itself?
+
+    Exits 0 if all can, 1 if one can't, 2 if one can't be used at all."""
     with told():
-        from tools.evaluator import Evaluator
+        from problems import SETS, ProblemError, resolve_set
 
-        from prompts.formats import duration, quantity
+        chosen = options.settings(
+            device, size, precision, rule, sandbox=sandbox, repair_inputs=repair_inputs, compile_baselines=False
+        )
+        refs = [ref for name in problems or SETS for ref in resolve_set(name, kernelbench_dir=kernelbench)]
+        codes: list[int] = []
+        for ref in refs:
+            try:
+                codes.append(_check(options.load(ref, kernelbench), chosen, alone=len(refs) == 1))
+            except ProblemError as error:
+                if len(refs) == 1:
+                    raise
+                print(f"{ref}: can't be used. {error}", flush=True)
+                codes.append(UNUSABLE)
+        if len(refs) > 1:
+            print(f"{codes.count(FOUND)} of {len(codes)} can be judged.")
+        raise typer.Exit(max(codes))
 
-        spec = options.load(problem, kernelbench)
-        with Evaluator(spec, options.settings(device, size, sandbox=sandbox, compile_baselines=False)) as evaluator:
-            facts = evaluator.facts()
-        print(f"{spec.name} on {facts.device.name}")
-        for title, lines in (("inputs", facts.inputs), ("outputs", facts.outputs), ("parameters", facts.parameters)):
-            print(f"  {title}: {'; '.join(lines) or 'none'}")
-        print(f"  reference precision: {facts.reference_precision}")
-        print(f"  moves {quantity(facts.bytes_moved, 'B')}, computes {quantity(facts.flops, 'FLOP')}")
-        print(f"  floor: {duration(facts.floor_us)} ({facts.floor_limited_by})")
-        for name, time in facts.baselines_us.items():
-            print(f"  {name}: {duration(time)}")
-        for note in facts.judge_notes:
-            print(f"  {note.severity}: {note.summary}")
-        print("It can be judged." if facts.judgeable else "It can't be judged, for the reasons above.")
-        raise typer.Exit(FOUND if facts.judgeable else NONE_FOUND)
+
+def _check(spec: ProblemSpec, settings: EvaluatorSettings, *, alone: bool) -> int:
+    """Print what is found of one problem; in full, with what was measured, if it is the only one."""
+    from tools.evaluator import Evaluator
+
+    with Evaluator(spec, settings) as evaluator:
+        found = evaluator.soundness()
+        facts = evaluator.facts() if alone and found.judgeable else None
+    if facts is not None:
+        _print_facts(spec.name, facts)
+    print(f"{spec.name}: {'can be judged' if found.judgeable else 'can NOT be judged'} ({settings.size} size)")
+    for note in found.notes:
+        print(f"  {note.severity} {note.code}: {note.summary}", flush=True)
+    if not found.judgeable and not settings.repair_inputs:
+        print("  --repair-inputs looks for inputs and weights under which it can, here and in `agent solve`.")
+    return FOUND if found.judgeable else NONE_FOUND
+
+
+def _print_facts(name: str, facts: ProblemFacts) -> None:
+    from prompts.formats import duration, quantity
+
+    print(f"{name} on {facts.device.name}")
+    for title, lines in (("inputs", facts.inputs), ("outputs", facts.outputs), ("parameters", facts.parameters)):
+        print(f"  {title}: {'; '.join(lines) or 'none'}")
+    print(f"  reference precision: {facts.reference_precision}")
+    print(f"  moves {quantity(facts.bytes_moved, 'B')}, computes {quantity(facts.flops, 'FLOP')}")
+    print(f"  floor: {duration(facts.floor_us)} ({facts.floor_limited_by})")
+    for baseline, time in facts.baselines_us.items():
+        print(f"  {baseline}: {duration(time)}")
 
 
 def _pairs(value: object) -> list[tuple[object, object]]:

@@ -36,6 +36,8 @@ def solve(
     rule: options.RuleOption = "oracle",
     require_own_kernels: options.OwnKernelsOption = None,
     sandbox: options.SandboxOption = "auto",
+    repair_inputs: options.RepairOption = False,
+    allow_unjudgeable: options.AllowOption = False,
     compile: options.CompileOption = True,
     runs: options.RunsOption = Path("runs"),
     run_dir: Annotated[Path | None, typer.Option(help="Take up this run.")] = None,
@@ -57,13 +59,21 @@ def solve(
         request = Request(
             spec=options.load(problem, kernelbench),
             settings=options.settings(
-                device, size, precision, rule, require_own_kernels, sandbox, compile_baselines=compile
+                device,
+                size,
+                precision,
+                rule,
+                require_own_kernels,
+                sandbox,
+                repair_inputs=repair_inputs,
+                compile_baselines=compile,
             ),
             limits=Limits(max_turns=max_turns, max_cost=max_cost, max_minutes=max_minutes),
             source=source,
             runs=runs,
             run_dir=run_dir,
             fresh=new,
+            allow_unjudgeable=allow_unjudgeable,
         )
         console = Console(highlight=False)
         solved = run_problem(request, Progress(console))

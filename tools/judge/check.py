@@ -22,6 +22,7 @@ from tools.judge.compare import Comparison, collect, compare
 from tools.judge.errors import identical
 from tools.judge.findings import observe
 from tools.judge.session import Session
+from tools.judge.weights import vary_constants
 from tools.types import Finding, PrecisionClass, TrialResult, Verdict
 
 OWN_TRIALS = 5
@@ -166,13 +167,17 @@ class Check:
     def _own(self) -> None:
         """The problem's own distribution, five fresh draws."""
         for index in range(OWN_TRIALS):
-            trial, slot = self.bench.trial(kinds.OWN, index), index % 2
-            reply = self._run(trial, slot, POISONS[index % 2])
-            found = self._compare(trial, reply, slot)
-            if not found.passed:
-                raise self._explain(trial, found, slot, index)
-            self.outcome.own.append(found)
-            self._remember(trial, reply, slot)
+            self.own_trial(index)
+
+    def own_trial(self, index: int) -> None:
+        """One draw of the problem's own inputs. Raises Failed or CandidateFailed."""
+        trial, slot = self.bench.trial(kinds.OWN, index), index % 2
+        reply = self._run(trial, slot, POISONS[index % 2])
+        found = self._compare(trial, reply, slot)
+        if not found.passed:
+            raise self._explain(trial, found, slot, index)
+        self.outcome.own.append(found)
+        self._remember(trial, reply, slot)
 
     def _remember(self, trial: Trial, reply: Reply, slot: int) -> None:
         self._previous = [t.clone() for t in collect(self.bench, trial, reply, slot)]
@@ -318,6 +323,8 @@ class Check:
         index = OWN_TRIALS + len(kinds.SPECIAL)
         seed = self.bench.seed_of(index) if self.session.mapping.complete else self.bench.seed + 1
         other = self.bench.problem.build(seed)
+        if self.session.mapping.complete:
+            vary_constants(other, self.bench.model, seed)
         base = self.bench.trial(kinds.OWN, 0)
         trial = self.bench.compute("weights", base.seed, base.spec, base.tensors, other)
         if not trial.sound or all(identical(a, b) for a, b in zip(trial.reference, base.reference, strict=True)):

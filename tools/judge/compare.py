@@ -56,8 +56,7 @@ def compare(
     worst_output, worst_ratio = 0, -1.0
     for i, (output, error) in enumerate(zip(outputs, errors, strict=True)):
         if not output.is_floating_point() and not output.is_complex():
-            count = int((output != trial.reference[i]).sum())
-            allowed = 2 * int((trial.reference[i] != trial.oracle[i].to(output.dtype)).sum())
+            count, allowed = mismatches(trial, i, output)
             limit_maximum, admitted = 0.0, count <= allowed
             ratio = float("inf") if not admitted else 0.0
         else:
@@ -89,6 +88,20 @@ def compare(
         worst=None if passed else _worst(trial, outputs, worst_output),
     )
     return Comparison(result, outputs, errors, findings, reduced=not passed and reduced)
+
+
+def admits(bench: Bench, trial: Trial, i: int, output: torch.Tensor, demanded: PrecisionClass | None) -> bool:
+    """Whether the precision rule lets `output`, of the right form, pass for output `i` of a trial."""
+    if output.is_floating_point() or output.is_complex():
+        return bench.limit(trial, i, demanded).admits(measure(output, trial.oracle[i]))
+    count, allowed = mismatches(trial, i, output)
+    return count <= allowed
+
+
+def mismatches(trial: Trial, i: int, output: torch.Tensor) -> tuple[int, int]:
+    """How many integers or bools differ from the reference, and how many may: twice those where it is wrong itself."""
+    reference = trial.reference[i]
+    return int((output != reference).sum()), 2 * int((reference != trial.oracle[i].to(reference.dtype)).sum())
 
 
 def collect(bench: Bench, trial: Trial, reply: Reply, slot: int) -> list[torch.Tensor]:

@@ -9,6 +9,7 @@ import contextlib
 import copy
 import linecache
 import sys
+import time
 import types
 from collections.abc import Generator
 from typing import Any
@@ -17,9 +18,12 @@ import torch
 from torch.overrides import TorchFunctionMode
 
 from problems import ProblemError
+from tools.judge.deadline import deadline
+from tools.judge.variation import Repair
 from tools.worker.trees import TreeError, flatten, unflatten
 
 PROBLEM_FILE = "problem.py"
+DRAW_SECONDS = 60.0
 _FLOATS = (torch.float16, torch.bfloat16, torch.float32)
 
 
@@ -57,12 +61,16 @@ class Reference:
     """A problem's module and inputs on one device.
 
     `init_args` and inputs come from the problem's own functions under a given seed, drawn on the device itself: a
-    KernelBench input of 4 GB takes 6 s on the CPU and 6 ms on the GPU.
+    KernelBench input of 4 GB takes 6 s on the CPU and 6 ms on the GPU. A `repair` replaces inputs and weights.
     """
 
     def __init__(self, source: str, size: str, device: str) -> None:
         self.device = device
         self.module = _execute(source)
+        self.repair: Repair | None = None
+        self.draw_seconds = 0.0
+        """How long the last draw took."""
+
         self.overrides: dict[str, Any] = {}
         if size != "full":
             self.overrides = dict(getattr(self.module, size.upper(), {}))
@@ -75,20 +83,30 @@ class Reference:
         """The module, constructed under `seed` on the CPU's generator and moved to the device, in train mode as
         made."""
         torch.manual_seed(seed)
-        return _call("Model(...)", lambda: self.module.Model(*copy.deepcopy(self.init_args))).to(self.device)
+        model = _call("Model(...)", lambda: self.module.Model(*copy.deepcopy(self.init_args)))
+        if self.repair is not None:
+            self.repair.weights(model, seed)
+        return model.to(self.device)
 
     def inputs(self, seed: int) -> tuple[dict[str, Any], list[torch.Tensor]]:
         """Fresh inputs drawn under `seed`: their description and tensors on the device."""
         torch.manual_seed(seed)
-        with torch.device(self.device):
+        began = time.monotonic()
+        slow = (
+            f"get_inputs() takes longer than {DRAW_SECONDS:.0f} s here, and is called for every trial: draw with torch "
+            "and without loops, or use smaller sizes (--size small)"
+        )
+        with torch.device(self.device), deadline(DRAW_SECONDS, slow):
             values = _call("get_inputs", self.module.get_inputs)
+        self.draw_seconds = time.monotonic() - began
         try:
             spec, tensors = flatten(_as_list(values, "get_inputs"))
         except TreeError as error:
             raise ProblemError(f"get_inputs() returns {error}, which can't be handed to a candidate") from error
         if not tensors:
             raise ProblemError("get_inputs() returns no tensor: return a list with the arguments of Model.forward")
-        return spec, [t.detach().to(self.device) for t in tensors]
+        tensors = [t.detach().to(self.device) for t in tensors]
+        return spec, tensors if self.repair is None else self.repair.inputs(tensors, seed)
 
     def run(
         self,

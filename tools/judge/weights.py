@@ -66,3 +66,21 @@ def _unique(
     yours = Counter(key(e, theirs) for e in free)
     by_key = {key(e, theirs): e[0] for e in free}
     return [(by_key[k], e[0]) for e in left if mine[k := key(e, ours)] == 1 and yours.get(k) == 1]
+
+
+def vary_constants(model: torch.nn.Module, like: torch.nn.Module, seed: int) -> None:
+    """Give other values to those weights of `model` that are the same in `like`, another construction of it.
+
+    A weight that every construction makes the same (ones, zeros) shows in no output that it was left out. Values keep
+    their sign, zeros get small ones. Buffers and frozen parameters are left alone: they may be no weights (masks).
+    """
+    generator = torch.Generator().manual_seed(seed)
+    fixed = dict(like.named_parameters())
+    with torch.no_grad():
+        for name, weight in model.named_parameters():
+            other = fixed.get(name)
+            if other is None or not weight.requires_grad or not weight.is_floating_point():
+                continue
+            if weight.shape == other.shape and torch.equal(weight, other):
+                scale = torch.rand(weight.shape, generator=generator).to(weight)
+                weight.copy_(torch.where(weight == 0, scale - 0.5, weight * (scale + 0.5)))
