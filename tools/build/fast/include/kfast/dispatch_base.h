@@ -1,6 +1,22 @@
 // Stands in for torch's own, which needs the whole of its ScalarType.h: what ATen/Dispatch.h builds on.
 #pragma once
 
+#include <kfast/types.h>
+
+namespace detail {
+inline c10::ScalarType scalar_type(c10::ScalarType t) { return t; }
+}  // namespace detail
+namespace torch {
+namespace headeronly {
+using c10::ScalarType;
+using c10::toString;
+namespace impl {
+using c10::impl::ScalarTypeToCPPTypeT;
+}
+}  // namespace headeronly
+}  // namespace torch
+
+
 #define THO_PRIVATE_CASE_TYPE_USING_HINT_TMPL(PRELUDE, enum_type, HINT, ...)          \
   case enum_type: {                                                                  \
     PRELUDE(enum_type);                                                              \

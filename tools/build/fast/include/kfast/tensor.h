@@ -199,8 +199,8 @@ class Tensor {
   template <class T>
   void check_type() const {
     constexpr ScalarType wanted = CppTypeToScalarType<T>::value;
-    TORCH_CHECK(scalar_type() == wanted, "expected scalar type ", name_of(wanted), " but found ",
-                name_of(scalar_type()));
+    TORCH_CHECK(scalar_type() == wanted, "expected scalar type ", c10::toString(wanted), " but found ",
+                c10::toString(scalar_type()));
   }
   template <class T, size_t N>
   T* pointer_for() const {

@@ -42,8 +42,7 @@ inline const char* toString(ScalarType t) {
       return "UNKNOWN_SCALAR";
   }
 }
-inline const char* name_of(ScalarType t) { return t == ScalarType::Undefined ? "Undefined" : toString(t); }
-inline void append(std::string& out, ScalarType t) { out += name_of(t); }
+inline void append(std::string& out, ScalarType t) { out += toString(t); }
 inline void append(std::string& out, Layout l) {
   out += l == kStrided ? "Strided" : l == kSparse ? "Sparse" : l == Layout::SparseCsr ? "SparseCsr" : "Mkldnn";
 }
@@ -78,7 +77,7 @@ inline size_t elementSize(ScalarType t) {
     case kInt: case kFloat: case kComplexHalf: case kUInt32: return 4;
     case kLong: case kDouble: case kComplexFloat: case kUInt64: return 8;
     case kComplexDouble: return 16;
-    default: TORCH_CHECK(false, "elementSize of ", name_of(t), " is not known here");
+    default: TORCH_CHECK(false, "elementSize of ", toString(t), " is not known here");
   }
   return 0;
 }
