@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pydantic import JsonValue, TypeAdapter
-from tools.evaluator import Evaluator
 
 from agent.budget import Budget, Limits
 from agent.config import RunConfig
@@ -13,7 +12,9 @@ from agent.progress import Progress
 from problems import ProblemSpec
 from prompts import render
 from tools.candidates import CandidateState
-from tools.toolbox import KernelReport, Refusal, Submitted, Toolbox
+from tools.evaluator import Evaluator
+from tools.reports import ToolRecord, kernels_of
+from tools.toolbox import Toolbox
 from tools.types import ProblemFacts, Record
 from transcripts import RestoredRun, RunFolder
 from transcripts.events import (
@@ -151,7 +152,7 @@ class Run:
         self.log(ToolCallStarted(turn=self.budget.turns, call=call))
         self.progress.call(call.name)
 
-    def add_result(self, call: ToolCall, record: KernelReport | Submitted | Refusal, text: str, seconds: float) -> None:
+    def add_result(self, call: ToolCall, record: ToolRecord, text: str, seconds: float) -> None:
         self.note_candidates(record)
         self.log(
             ToolResult(
@@ -166,12 +167,10 @@ class Run:
         self.messages.append(ToolMessage(call_id=call.id, name=call.name, text=text))
         self.pending.pop(0)
 
-    def note_candidates(self, record: KernelReport | Submitted | Refusal) -> None:
-        """Log what a record says of its candidate, and the leader if it changed; `solution.py` follows the leader."""
+    def note_candidates(self, record: ToolRecord) -> None:
+        """Log what a record says of candidates, and the leader if it changed; `solution.py` follows the leader."""
         self.progress.record(record)
-        report = record.report if isinstance(record, Refusal) else record
-        candidate = self.toolbox.candidates.get(report.kernel) if report is not None else None
-        if candidate is not None:
+        for candidate in filter(None, map(self.toolbox.candidates.get, kernels_of(record))):
             state = candidate.state
             self.log(
                 CandidateSeen(

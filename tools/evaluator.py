@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -16,9 +17,12 @@ from pydantic import BaseModel, ConfigDict, Field
 from problems import ProblemError, ProblemSpec
 from tools.build import Builder
 from tools.build.helpers import helper_libraries
+from tools.build.slots import cores
 from tools.channel import ChannelError, receive_json, send_json
+from tools.experiment import Experiment, run_script
 from tools.nursery import Child, Nursery, NurseryError
 from tools.sandbox import Limits, probe_level
+from tools.tuning import SweepRow
 from tools.types import (
     BuildResult,
     CorrectnessResult,
@@ -26,11 +30,11 @@ from tools.types import (
     PrecisionClass,
     ProblemFacts,
     SandboxLevel,
+    Soundness,
     TimingResult,
 )
 
 SETUP_SECONDS = 300.0
-    Soundness,
 REQUEST_SECONDS = 900.0
 MESSAGE_BYTES = 64 << 20
 
@@ -50,11 +54,11 @@ class EvaluatorSettings(BaseModel):
     rule: Literal["oracle", "kernelbench"] = "oracle"
     precision: PrecisionClass | None = None
     require_own_kernels: float | None = Field(default=None, ge=0, le=1)
+    repair_inputs: bool = Field(default=False, description="others where the problem's own mean nothing")
     cache_dir: Path = Field(default_factory=lambda: default_cache_dir())
     compile_baselines: bool = False
     autotune_baseline: bool = Field(default=False, description="torch.compile with max-autotune too; takes minutes")
     hidden: tuple[Path, ...] = Field(default=(), description="folders that no candidate may see, such as other runs")
-    repair_inputs: bool = Field(default=False, description="others where the problem's own mean nothing")
 
 
 def default_cache_dir() -> Path:
@@ -99,14 +103,14 @@ class Evaluator:
         """What is known of the problem on this device before anything is tried."""
         return ProblemFacts.model_validate(self._request("facts"))
 
-    def build(self, source: str, log_dir: Path, *, stock: bool = False) -> BuildResult:
-        """Build every `load_inline` call of a candidate. `stock` takes torch's own route and no other."""
-        self._start()
-        assert self._builder is not None
     def soundness(self) -> Soundness:
         """Whether a verdict on the problem says anything, without timing it. Part of `facts` too."""
         return Soundness.model_validate(self._request("soundness"))
 
+    def build(self, source: str, log_dir: Path, *, stock: bool = False) -> BuildResult:
+        """Build every `load_inline` call of a candidate. `stock` takes torch's own route and no other."""
+        self._start()
+        assert self._builder is not None
         return self._builder.build(source, init_args=self._init_args, log_dir=log_dir, stock=stock)
 
     def standalone(self, source: str) -> str:
@@ -128,6 +132,38 @@ class Evaluator:
         if "timing" in reply:
             return TimingResult.model_validate(reply["timing"])
         return CorrectnessResult.model_validate(reply["correctness"])
+
+    def build_all(self, sources: Sequence[tuple[str, Path]]) -> list[BuildResult]:
+        """Build many sources, each with its log folder, as many at once as the machine has room for; in their order."""
+        self._start()
+        if not sources:
+            return []
+        # Compilers wait for a slot of their own; what runs before and after them needs little.
+        with ThreadPoolExecutor(min(len(sources), 2 * cores())) as pool:
+            return list(pool.map(lambda entry: self.build(*entry), sources))
+
+    def sweep(self, variants: Sequence[tuple[str, BuildResult]]) -> list[SweepRow]:
+        """Built variants checked lightly and timed against each other, in their order. None is correct by that."""
+        reply = self._request("sweep", variants=[_program(source, build) for source, build in variants])
+        return [SweepRow.model_validate(row) for row in reply]
+
+    def experiment(self, source: str, log_dir: Path, *, seconds: float) -> Experiment:
+        """Run a script on the device, in a candidate's sandbox, and return what it printed."""
+        self._start()
+        assert self._nursery is not None and self._builder is not None
+        build = None
+        if "load_inline" in source or "cpp_extension" in source:
+            build = self._builder.build(source, init_args=None, log_dir=log_dir, script=True)
+        settings = self.settings
+        return run_script(
+            self._nursery,
+            source,
+            build,
+            device=settings.device,
+            seconds=seconds,
+            readable=[settings.cache_dir],
+            hidden=settings.hidden,
+        )
 
     def evaluate(
         self, source: str, log_dir: Path, *, stage: Callable[[str], None] | None = None, stock: bool = False
@@ -210,6 +246,7 @@ class Evaluator:
                 "rule": settings.rule,
                 "precision": settings.precision.value if settings.precision else None,
                 "require_own_kernels": settings.require_own_kernels,
+                "repair_inputs": settings.repair_inputs,
                 "compile_baselines": settings.compile_baselines,
                 "autotune_baseline": settings.autotune_baseline,
                 "cache_dir": str(settings.cache_dir),
@@ -224,7 +261,7 @@ class Evaluator:
         )
         self._init_args = self._receive(SETUP_SECONDS, "ready")["init_args"]
 
-    def _request(self, operation: str, **arguments: Any) -> dict[str, Any]:
+    def _request(self, operation: str, **arguments: Any) -> Any:
         self._start()
         assert self._judge is not None
         try:
@@ -233,7 +270,7 @@ class Evaluator:
             raise self._lost(error) from error
         return self._receive(REQUEST_SECONDS, "result")
 
-    def _receive(self, seconds: float, key: str) -> dict[str, Any]:
+    def _receive(self, seconds: float, key: str) -> Any:
         assert self._judge is not None
         try:
             reply = receive_json(self._judge.sock, timeout=seconds, max_bytes=MESSAGE_BYTES)
@@ -246,7 +283,6 @@ class Evaluator:
                 f"the judge failed, which is our fault and not the candidate's:\n{reply['judge_error']}"
             )
         return reply[key]
-                "repair_inputs": settings.repair_inputs,
 
     def _lost(self, error: ChannelError) -> EvaluatorError:
         assert self._judge is not None

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
 
 from pydantic import Field
 
 from tools.candidates import Candidate, Candidates, clean_source
 from tools.edits import Edit, EditMismatch, apply_edits
 from tools.registry import ArgumentsError, Tool, as_tool
-from tools.reports import KernelReport, Refusal, Submitted, ToolRecord
+from tools.reports import ExperimentReport, KernelReport, Refusal, Submitted, ToolRecord, TuneReport
+from tools.tuning import Value
+from tools.tuning.tuner import CannotTune, Swept, confirmed, planned, sweep
 from tools.types import BuildResult, CorrectnessResult, TimingResult, Verdict
 
 if TYPE_CHECKING:
@@ -19,7 +22,10 @@ if TYPE_CHECKING:
 
 Source = Annotated[str | None, Field(description="the whole Python file that defines ModelNew")]
 KernelId = Annotated[str | None, Field(description="the id of a source sent before, such as k1")]
-Stage = Literal["build", "check", "time"]
+Result = TypeVar("Result")
+Choices = Annotated[list[Value], Field(min_length=1, max_length=32)]
+MOST_VARIANTS = 32
+MOST_SCRIPT_SECONDS = 60
 
 
 class _Refused(Exception):  # noqa: N818 - an answer to the model, not an error
@@ -43,6 +49,7 @@ class Toolbox:
         self, evaluator: Evaluator, folder: Path, *, on_stage: Callable[[str, str], None] = lambda _kernel, _stage: None
     ) -> None:
         self.candidates = Candidates(folder)
+        self._folder = folder
         self._evaluator = evaluator
         self._on_stage = on_stage
         self._judge_failures = 0
@@ -53,6 +60,8 @@ class Toolbox:
                 (
                     self.evaluate_kernel,
                     self.edit_kernel,
+                    self.tune_kernel,
+                    self.run_experiment,
                     self.compile_kernel,
                     self.run_correctness,
                     self.time_kernel,
@@ -133,6 +142,57 @@ class Toolbox:
         best = self.candidates.best
         return Submitted(kernel=report.kernel, fastest=best.id if best and best.id != report.kernel else None)
 
+    def tune_kernel(
+        self,
+        space: Annotated[
+            dict[str, Choices],
+            Field(description='values to try: {"TILE": [32, 64], "THREADS": [128, 256]}', min_length=1, max_length=8),
+        ],
+        source: Source = None,
+        id: KernelId = None,
+        constraints: Annotated[
+            list[str] | None,
+            Field(description='conditions on the names, in Python: ["TILE * TILE * 4 <= 49152"]', max_length=16),
+        ] = None,
+        max_variants: Annotated[int, Field(ge=1, le=MOST_VARIANTS)] = 16,
+    ) -> TuneReport:
+        """Find the best parameters of a kernel in one call: builds variants of a source in parallel, drops those that
+        fail, times the rest against each other, and puts the best through the full check and timing. A parameter is a
+        name that the source defines: #define NAME 64, constexpr int NAME = 64; -DNAME=64 in the flags, or NAME = 64 at
+        the top level of the Python file. All its definitions get the value; a text is put into C++ as it stands, so it
+        may name a type. Give either a source or an id. The best variant gets an id of its own."""
+        parent = self._candidate("tune_kernel", source, id)
+        try:
+            plan = planned(parent.source, space, constraints or [], max_variants)
+        except CannotTune as error:
+            raise _Refused(error.refusal(parent.id)) from None
+        stage = partial(self._on_stage, f"{len(plan.sources)} variants of {parent.id}")
+        try:
+            swept = self._twice(lambda: sweep(self._evaluator, plan, parent.folder / "variants", stage))
+        except _JudgeFailed:
+            return plan.report(parent.id, Swept(), None)
+
+        def judge(variant: str) -> KernelReport:
+            return self._advance(self.candidates.add(variant, edited_from=parent.id)[0], "time")
+
+        return plan.report(parent.id, *confirmed(swept, judge))
+
+    def run_experiment(
+        self,
+        source: Annotated[str, Field(description="a whole Python script that prints what you want to know")],
+        seconds: Annotated[int, Field(description="time limit", ge=1, le=MOST_SCRIPT_SECONDS)] = 20,
+    ) -> ExperimentReport:
+        """Run a short script on the device, to answer a question about torch, the compiler or the hardware. It may call
+        load_inline, before it uses the device. It runs like a candidate: no files, no network, no other programs. What
+        it prints is shown to you and never counts as a result."""
+        text = clean_source(source)
+        if not text:
+            raise _Refused(Refusal(tool="run_experiment", code="empty_source"))
+        self._on_stage("a script", "run")
+        folder = self._folder / "experiments"
+        place = folder / f"{len(list(folder.glob('*'))) + 1:03d}"
+        return ExperimentReport(experiment=self._evaluator.experiment(text, place, seconds=seconds))
+
     def judge(self, candidate: Candidate) -> KernelReport:
         """Take a candidate as far as it goes, without the model having asked."""
         return self._advance(candidate, "time")
@@ -163,7 +223,7 @@ class Toolbox:
                 candidate, ran = self._build(candidate), True
             if until != "build" and candidate.state.build is not None and candidate.state.build.ok:
                 try:
-                    candidate, judged = self._judge_twice(candidate, timed=until == "time")
+                    candidate, judged = self._twice(partial(self._judge, candidate, timed=until == "time"))
                     ran = ran or judged
                 except _JudgeFailed as failed:
                     ran, judge_failure = True, str(failed.__cause__)[-4000:]
@@ -186,19 +246,19 @@ class Toolbox:
         self._on_stage(candidate.id, "build")
         return self.candidates.update(candidate.id, build=self._evaluator.build(candidate.source, candidate.folder))
 
-    def _judge_twice(self, candidate: Candidate, *, timed: bool) -> tuple[Candidate, bool]:
-        """Judge; where the judge itself breaks down, once more with the new one that takes its place.
+    def _twice(self, work: Callable[[], Result]) -> Result:
+        """Have something judged; where the judge itself breaks down, once more with the new one that takes its place.
 
-        A candidate that brings it down twice is set aside, so that it can't end the run. If the next one does too, it
-        is no matter of the candidate, and the EvaluatorError passes.
+        What brings it down twice is set aside, so that it can't end the run. If the next one does too, it is no matter
+        of the candidate, and the EvaluatorError passes.
         """
         from tools.evaluator import EvaluatorError
 
         try:
             try:
-                judged = self._judge(candidate, timed=timed)
+                judged = work()
             except EvaluatorError:
-                judged = self._judge(candidate, timed=timed)
+                judged = work()
         except EvaluatorError as error:
             self._judge_failures += 1
             if self._judge_failures > 1:

@@ -81,8 +81,8 @@ class RecordView(BaseModel):
             return (self.code or "refused").replace("_", " ")
         if self.verdict is not None:
             return self.verdict
-        if self.kind == "submitted":
-            return "submitted"
+        if self.kind in ("submitted", "tuned", "experiment"):
+            return self.kind
         return "built" if self.build is not None and self.build.ok else "saved" if self.kernel else "done"
 
     def findings(self) -> Iterator[FindingView]:

@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
-from conftest import light, load
+from build_sources import light, load
 
 from tools.build import Builder
 from tools.types import Verdict

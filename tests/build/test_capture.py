@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from conftest import light
+from build_sources import light
 
 from tools.build.capturing import capture_calls
 from tools.build.pretence import device_properties

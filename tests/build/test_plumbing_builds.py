@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from conftest import load
+from build_sources import load
 
 KERNEL = """
 #include <torch/extension.h>

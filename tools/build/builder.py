@@ -104,16 +104,18 @@ class Builder:
         init_args: list[Any] | None,
         log_dir: Path,
         stock: bool = False,
+        script: bool = False,
         timeout: float = BUILD_SECONDS,
     ) -> BuildResult:
         """Build every `load_inline` call of the candidate file `source`.
 
         `init_args` are the arguments of `ModelNew`, for files that build in the constructor; None when they are not
-        known. With `stock` only torch's own headers and command lines count. `timeout` in seconds for each call.
-        Raises OSError when the disk is full, which is not the candidate's fault.
+        known. With `stock` only torch's own headers and command lines count. A `script` is no candidate: it may lack
+        a model, and calls. `timeout` in seconds for each call. Raises OSError when the disk is full, which is not the
+        candidate's fault.
         """
         report = _Report(source_key(source), time.monotonic(), log_dir)
-        captured = self._capture(source, init_args)
+        captured = self._capture(source, init_args, script=script)
         report.log += captured.log
         report.diagnostics += captured.diagnostics
         report.findings += captured.findings
@@ -162,7 +164,7 @@ class Builder:
             return text
         return with_preamble(source, settled.pairs)
 
-    def _capture(self, source: str, init_args: list[Any] | None) -> Captured:
+    def _capture(self, source: str, init_args: list[Any] | None, *, script: bool = False) -> Captured:
         return capture_calls(
             self.nursery,
             self.cache,
@@ -170,6 +172,7 @@ class Builder:
             properties=self.properties,
             init_args=init_args,
             hidden=self.hidden,
+            script=script,
         )
 
     def _settled(self, source: str, init_args: list[Any] | None) -> Settled:

@@ -31,10 +31,11 @@ _LARGEST_FILE = 1 << 20
 def main(sock: socket.socket, args: dict[str, Any], _fds: list[int]) -> None:
     """Answer on `sock` with `calls` (a list of `CaughtCall` as JSON), `error` (a Diagnostic) and `has_model`.
 
-    `args`: `source`, `init_args` (a list, or None when they are not known) and `properties` of the CUDA device, None
-    where the target is the CPU.
+    `args`: `source`, `init_args` (a list, or None when they are not known), `properties` of the CUDA device, None
+    where the target is the CPU, and the `module` that the file is to be, where it is no candidate.
     """
-    reply = capture(args["source"], args["init_args"], args["properties"], confine=lock_down)
+    module = args.get("module", "candidate")
+    reply = capture(args["source"], args["init_args"], args["properties"], confine=lock_down, module_name=module)
     try:
         send_json(sock, reply, timeout=30)
     except ValueError:
@@ -44,7 +45,12 @@ def main(sock: socket.socket, args: dict[str, Any], _fds: list[int]) -> None:
 
 
 def capture(
-    source: str, init_args: list[Any] | None, properties: dict[str, Any] | None, *, confine: Callable[[], None]
+    source: str,
+    init_args: list[Any] | None,
+    properties: dict[str, Any] | None,
+    *,
+    confine: Callable[[], None],
+    module_name: str = "candidate",
 ) -> dict[str, Any]:
     """Run the candidate up to the construction of its model and return what it asked to build.
 
@@ -53,10 +59,10 @@ def capture(
     import torch.utils.cpp_extension as cpp_extension
 
     recorder = _Recorder(cpp_extension)
-    module = types.ModuleType("candidate")
+    module = types.ModuleType(module_name)
     module.__file__ = CANDIDATE_FILE
     linecache.cache[CANDIDATE_FILE] = (len(source), None, source.splitlines(keepends=True), CANDIDATE_FILE)
-    sys.modules["candidate"] = module
+    sys.modules[module_name] = module
     cpp_extension.load_inline = recorder.replacement("load_inline")
     cpp_extension.load = recorder.replacement("load")
     if properties is not None:

@@ -52,18 +52,21 @@ def capture_calls(
     properties: dict[str, Any] | None,
     init_args: list[Any] | None,
     hidden: Sequence[Path] = (),
+    script: bool = False,
 ) -> Captured:
     """Run `source` in a sandboxed child of `nursery` and return its `load_inline` calls.
 
     `properties` are those of the CUDA device, None where the target is the CPU. A file that was captured before is not
-    run again.
+    run again. A `script` is run as `__main__`; it needs no model and no calls, and what it raises is its own affair.
     """
     args = {"source": source, "properties": properties, "init_args": init_args}
+    if script:
+        args["module"] = "__main__"
     place = cache.folder / "captures" / f"{_key(args)}.json"
     with contextlib.suppress(OSError, ValueError):
-        return _judge(_Reply.model_validate_json(place.read_bytes()), source)
+        return _judge(_Reply.model_validate_json(place.read_bytes()), source, script)
     reply, status = _run(nursery, args, hidden)
-    captured = _judge_exit(reply, status, source)
+    captured = _judge_exit(reply, status, source, script)
     captured.log.append(f"# running the file up to its builds\n{status.output}\n")
     if isinstance(reply, _Reply) and captured.verdict is None:
         _keep(place, reply)
@@ -100,7 +103,7 @@ def _run(nursery: Nursery, args: dict[str, Any], hidden: Sequence[Path]) -> tupl
         return reply, status
 
 
-def _judge_exit(reply: _Reply | str, status: ExitStatus, source: str) -> Captured:
+def _judge_exit(reply: _Reply | str, status: ExitStatus, source: str, script: bool) -> Captured:
     """How the child ended comes before what it said."""
     if status.violations:
         finding = Finding(
@@ -110,7 +113,7 @@ def _judge_exit(reply: _Reply | str, status: ExitStatus, source: str) -> Capture
         )
         return Captured(verdict=Verdict.SANDBOX_VIOLATION, findings=[finding])
     if isinstance(reply, _Reply):
-        return _judge(reply, source)
+        return _judge(reply, source, script)
     if status.out_of_memory:
         return _load_error("python_memory", "the file takes more memory at import than a build may use (8 GiB)")
     if reply == "timeout" or status.timed_out:
@@ -130,7 +133,9 @@ def _load_error(code: str, message: str) -> Captured:
     return Captured(verdict=Verdict.LOAD_ERROR, diagnostics=[Diagnostic(severity="error", code=code, message=message)])
 
 
-def _judge(reply: _Reply, source: str) -> Captured:
+def _judge(reply: _Reply, source: str, script: bool) -> Captured:
+    if script:
+        return Captured(calls=reply.calls)
     if reply.error is not None:
         return Captured(verdict=Verdict.LOAD_ERROR, diagnostics=[reply.error])
     if not reply.has_model:

@@ -1,0 +1,92 @@
+"""Sweeps over real variants: what is wrong is named, nobody else suffers, and the slow ones lose."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from sweep_cases import repeated
+
+from problems import load_problem
+from tools.evaluator import Evaluator, EvaluatorSettings
+from tools.judge.sweep import FIRST_ROUNDS, MOST_ROUNDS, MOST_SEATS
+from tools.tuning import SweepRow
+from tools.types import Verdict
+
+
+@pytest.fixture(scope="module")
+def evaluator(request: pytest.FixtureRequest) -> Iterator[Evaluator]:
+    cache: pytest.Cache = request.config.cache  # pyright: ignore[reportAssignmentType]
+    settings = EvaluatorSettings(device="cpu", size="small", cache_dir=cache.mkdir("agent-builds"))
+    with Evaluator(load_problem("elementwise_chain"), settings) as evaluator:
+        yield evaluator
+
+
+def swept(evaluator: Evaluator, folder: Path, *sources: str) -> list[SweepRow]:
+    builds = evaluator.build_all([(source, folder / str(n)) for n, source in enumerate(sources)])
+    assert all(build.ok for build in builds), builds
+    return evaluator.sweep(list(zip(sources, builds, strict=True)))
+
+
+def test_the_fast_ones_are_timed_longer_and_the_slow_ones_are_given_up(evaluator: Evaluator, tmp_path: Path):
+    # More than may be loaded at once; the fastest is in the middle.
+    repeats = [10, 12, 18, 11, 1, 13, 14, 15, 16, 17]
+    assert len(repeats) > MOST_SEATS
+    rows = swept(evaluator, tmp_path, *map(repeated, repeats))
+    assert [row.verdict for row in rows] == [None] * len(repeats)
+    best = max(range(len(rows)), key=lambda n: (rows[n].rungs, rows[n].speedup.value if rows[n].speedup else 0))
+    assert repeats[best] == 1
+    assert rows[best].samples > FIRST_ROUNDS
+    assert rows[best].samples <= FIRST_ROUNDS + 2 * FIRST_ROUNDS + 2 * MOST_ROUNDS
+    # The first rung is for all, the last one for two.
+    assert min(row.rungs for row in rows) == 1
+    assert sum(row.rungs == rows[best].rungs for row in rows) == 2
+    for row in rows:
+        assert row.speedup is not None and row.candidate_us is not None
+        assert row.speedup.low <= row.speedup.value <= row.speedup.high
+        assert row.candidate_us.low <= row.candidate_us.value <= row.candidate_us.high
+
+
+def test_what_is_wrong_with_a_variant_is_named_and_costs_the_others_nothing(evaluator: Evaluator, tmp_path: Path):
+    faults = {
+        "wrong": Verdict.WRONG_RESULT,
+        "raises": Verdict.RUNTIME_ERROR,
+        "dies": Verdict.RUNTIME_ERROR,
+        "leaves": Verdict.CHEATING,
+        "writes": Verdict.SANDBOX_VIOLATION,
+        "wrong when timed": Verdict.CHEATING,
+    }
+    rows = swept(evaluator, tmp_path, repeated(1), *(repeated(1, mode) for mode in faults), repeated(2))
+    found = dict(zip(faults, rows[1:-1], strict=True))
+    assert {mode: row.verdict for mode, row in found.items()} == faults
+    for row in found.values():
+        assert row.finding is not None
+        # What failed has no time that could be mistaken for a result.
+        assert (row.candidate_us, row.speedup, row.samples, row.rungs) == (None, None, 0, 0)
+    assert found["wrong when timed"].finding.code == "time_checked_output_wrong"  # pyright: ignore[reportOptionalMemberAccess]
+    assert found["dies"].finding.code == "crashed"  # pyright: ignore[reportOptionalMemberAccess]
+    for row in (rows[0], rows[-1]):
+        assert row.verdict is None
+        assert row.samples >= FIRST_ROUNDS
+
+
+def test_nothing_to_choose_from_is_timed_once(evaluator: Evaluator, tmp_path: Path):
+    (row,) = swept(evaluator, tmp_path, repeated(1))
+    assert (row.verdict, row.rungs) == (None, 1)
+    assert evaluator.sweep([]) == []
+
+
+def test_what_passes_a_sweep_may_still_fail_the_full_check(evaluator: Evaluator, tmp_path: Path):
+    source = repeated(1, "remembers weights")
+    (row,) = swept(evaluator, tmp_path, source)
+    assert row.verdict is None
+    checked = evaluator.check(source, evaluator.build(source, tmp_path))
+    assert checked.verdict is Verdict.WRONG_RESULT
+    assert checked.findings[0].code == "stale_weights"
+
+
+def test_the_judge_goes_on_after_a_sweep_as_before_it(evaluator: Evaluator, tmp_path: Path):
+    source = repeated(1)
+    swept(evaluator, tmp_path, repeated(1, "dies"), repeated(1, "remembers weights"))
+    assert evaluator.check(source, evaluator.build(source, tmp_path)).verdict is Verdict.CORRECT
