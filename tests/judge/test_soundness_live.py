@@ -1,4 +1,4 @@
-"""From the command line and the evaluator: unjudgeable problems are refused before a model is asked, repaired ones judged."""
+"""From the command line: unjudgeable problems are refused before a model is asked, repaired ones are judged."""
 
 from __future__ import annotations
 
