@@ -12,7 +12,7 @@ import torch
 from problems import ProblemError, bundled_names, load_problem
 from tools.device.floor import problem_cost
 from tools.judge import bench as bench_module
-from tools.judge import preflight, reference, soundness
+from tools.judge import preflight, reference, self_agreement, soundness
 from tools.judge.bench import Bench
 from tools.judge.check import Rules
 from tools.judge.repair import repair
@@ -208,13 +208,14 @@ def test_inputs_that_take_for_ever_to_draw_are_refused(monkeypatch: pytest.Monke
 
 def test_a_forward_that_takes_for_ever_is_refused(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(bench_module, "FORWARD_SECONDS", 0.2)
+    monkeypatch.setattr(preflight, "ESTIMATE_SECONDS", 0.2)
     with pytest.raises(ProblemError, match="one forward of the reference takes longer than"):
         Bench(problems.problem("[x for _ in iter(int, 1)]"), "full", "cpu")
 
 
 def test_a_reference_slower_than_a_call_may_be_can_not_be_judged(make: Make, monkeypatch: pytest.MonkeyPatch):
     bench = make(problems.SOUND)
-    monkeypatch.setattr(soundness, "CALL_SECONDS", 0.0)
+    monkeypatch.setattr(self_agreement, "CALL_SECONDS", 0.0)
     found = soundness.examine(bench, ORACLE)
     assert not found.judgeable
     assert "--size small" in named(found, "reference_too_slow").summary

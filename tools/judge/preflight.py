@@ -23,7 +23,7 @@ from problems import ProblemError, analyse
 from tools.build.slots import available_memory
 from tools.judge.reference import Reference
 
-ESTIMATE_SECONDS = 30.0
+ESTIMATE_SECONDS = 10.0
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ def check_size(source: str, size: str, device: Literal["cuda", "cpu"]) -> None:
 
 
 def estimate(source: str, size: str) -> Sizes | None:
-    """The problem's sizes; None where its code does not run on `meta` or takes longer than half a minute."""
+    """The problem's sizes; None where its code does not run on `meta` or takes longer than ten seconds."""
     reader, writer = os.pipe()
     child = os.fork()
     if child == 0:
