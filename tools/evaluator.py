@@ -31,7 +31,6 @@ from tools.types import (
     ProblemFacts,
     SandboxLevel,
     Soundness,
-    Soundness,
     TimingResult,
 )
 
@@ -54,7 +53,6 @@ class EvaluatorSettings(BaseModel):
     sandbox: Literal["auto", "strict"] = "auto"
     rule: Literal["oracle", "kernelbench"] = "oracle"
     precision: PrecisionClass | None = None
-    repair_inputs: bool = Field(default=False, description="others where the problem's own mean nothing")
     require_own_kernels: float | None = Field(default=None, ge=0, le=1)
     repair_inputs: bool = Field(default=False, description="others where the problem's own mean nothing")
     cache_dir: Path = Field(default_factory=lambda: default_cache_dir())
@@ -103,10 +101,6 @@ class Evaluator:
 
     def facts(self) -> ProblemFacts:
         """What is known of the problem on this device before anything is tried."""
-    def soundness(self) -> Soundness:
-        """Whether a verdict on the problem says anything, without timing it. Part of `facts` too."""
-        return Soundness.model_validate(self._request("soundness"))
-
         return ProblemFacts.model_validate(self._request("facts"))
 
     def soundness(self) -> Soundness:
@@ -246,7 +240,6 @@ class Evaluator:
         self._judge = self._nursery.spawn(
             "tools.judge.main:main",
             {
-                "repair_inputs": settings.repair_inputs,
                 "source": self.spec.source,
                 "size": settings.size,
                 "device": settings.device,
