@@ -43,7 +43,7 @@ torch::Tensor fail(torch::Tensor x, int kind) {
 }
 """
 
-ext = load_inline(name="custom_errors", cpp_sources=source, functions=["fail"])
+ext = load_inline(name="custom_errors", cpp_sources=source, functions=["fail"], extra_cflags=["-O2"])
 
 
 class ModelNew(nn.Module):
