@@ -9,10 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from tools.evaluator import EvaluatorError
-
 from tools.build.toolchain import Toolchain, ToolchainError, find_all_nvcc, find_toolchain
 from tools.device import cpu, nvml
+from tools.evaluator import EvaluatorError
 from tools.sandbox import probe_level
 from tools.types import SandboxLevel
 
