@@ -59,7 +59,9 @@ class TuneReport(Record):
     best: KernelReport | None
     build_seconds: float
     sweep_seconds: float
-    judge_failed: bool = Field(default=False, description="the judge broke down, which is no fault of any variant")
+    judge_failure: str | None = Field(
+        default=None, description="what broke on our side, so that nothing was timed; for the log, not for the model"
+    )
 
 
 class ExperimentReport(Record):

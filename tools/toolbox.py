@@ -169,8 +169,8 @@ class Toolbox:
         stage = partial(self._on_stage, f"{len(plan.sources)} variants of {parent.id}")
         try:
             swept = self._twice(lambda: sweep(self._evaluator, plan, parent.folder / "variants", stage))
-        except _JudgeFailed:
-            return plan.report(parent.id, Swept(), None)
+        except _JudgeFailed as failed:
+            return plan.report(parent.id, Swept(judge_failure=str(failed)), None)
 
         def judge(variant: str) -> KernelReport:
             return self._advance(self.candidates.add(variant, edited_from=parent.id)[0], "time")
@@ -226,7 +226,7 @@ class Toolbox:
                     candidate, judged = self._twice(partial(self._judge, candidate, timed=until == "time"))
                     ran = ran or judged
                 except _JudgeFailed as failed:
-                    ran, judge_failure = True, str(failed.__cause__)[-4000:]
+                    ran, judge_failure = True, str(failed)
         best = self.candidates.best
         state = candidate.state
         return KernelReport(
@@ -263,7 +263,7 @@ class Toolbox:
             self._judge_failures += 1
             if self._judge_failures > 1:
                 raise
-            raise _JudgeFailed from error
+            raise _JudgeFailed(str(error)[-4000:]) from error
         self._judge_failures = 0
         return judged
 

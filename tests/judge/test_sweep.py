@@ -10,7 +10,8 @@ from sweep_cases import repeated
 
 from problems import load_problem
 from tools.evaluator import Evaluator, EvaluatorSettings
-from tools.judge.sweep import FIRST_ROUNDS, MOST_ROUNDS, MOST_SEATS
+from tools.judge.session import Program
+from tools.judge.sweep import FIRST_ROUNDS, LEAST_ROUNDS, MOST_SEATS, Contender, running, survivors
 from tools.tuning import SweepRow
 from tools.types import Verdict
 
@@ -29,7 +30,10 @@ def swept(evaluator: Evaluator, folder: Path, *sources: str) -> list[SweepRow]:
     return evaluator.sweep(list(zip(sources, builds, strict=True)))
 
 
-def test_the_fast_ones_are_timed_longer_and_the_slow_ones_are_given_up(evaluator: Evaluator, tmp_path: Path):
+@pytest.mark.slow
+def test_the_fastest_of_many_is_found_and_the_slow_ones_take_no_more_samples_than_it(
+    evaluator: Evaluator, tmp_path: Path
+):
     # More than may be loaded at once; the fastest is in the middle.
     repeats = [10, 12, 18, 11, 1, 13, 14, 15, 16, 17]
     assert len(repeats) > MOST_SEATS
@@ -37,15 +41,46 @@ def test_the_fast_ones_are_timed_longer_and_the_slow_ones_are_given_up(evaluator
     assert [row.verdict for row in rows] == [None] * len(repeats)
     best = max(range(len(rows)), key=lambda n: (rows[n].rungs, rows[n].speedup.value if rows[n].speedup else 0))
     assert repeats[best] == 1
-    assert rows[best].samples > FIRST_ROUNDS
-    assert rows[best].samples <= FIRST_ROUNDS + 2 * FIRST_ROUNDS + 2 * MOST_ROUNDS
-    # The first rung is for all, the last one for two.
-    assert min(row.rungs for row in rows) == 1
-    assert sum(row.rungs == rows[best].rungs for row in rows) == 2
+    assert rows[best].samples >= FIRST_ROUNDS
     for row in rows:
+        assert LEAST_ROUNDS <= row.samples <= rows[best].samples
         assert row.speedup is not None and row.candidate_us is not None
         assert row.speedup.low <= row.speedup.value <= row.speedup.high
         assert row.candidate_us.low <= row.candidate_us.value <= row.candidate_us.high
+
+
+def contender(*mine: float) -> Contender:
+    return Contender(Program("", []), mine=list(mine), reference=[100.0] * len(mine))
+
+
+def test_the_faster_half_survives_a_rung_best_first():
+    field = [contender(us, us + 1, us + 2) for us in (14, 10, 13, 11, 12)]
+    assert survivors(field) == [field[1], field[3], field[4]]
+    # Two remain in the race as long as either may win it.
+    assert survivors(field[1:3]) == [field[1]]
+    assert survivors([contender(10, 12), contender(11, 13)])[1].mine == [11, 13]
+
+
+def test_what_cannot_be_the_fastest_any_more_is_out():
+    quick, close, slow, slowest = contender(10, 10, 10), contender(10.1, 10.1), contender(12, 12), contender(20, 20)
+    assert survivors([slowest, slow, close, quick]) == [quick, close]
+    noisy = contender(8, 12, 16)
+    assert survivors([quick, noisy, slow, slowest]) == [quick, noisy]
+
+
+def test_a_variant_of_twice_the_time_is_timed_no_further_in_a_rung():
+    quick, slow, failed = contender(10, 10, 10), contender(21, 21, 21), contender(1, 1, 1)
+    failed.fail(Verdict.CHEATING, None)
+    assert running([quick, slow, failed], LEAST_ROUNDS - 1) == [quick, slow]
+    assert running([quick, slow, failed], LEAST_ROUNDS) == [quick]
+
+
+def test_the_first_verdict_stays_and_leaves_no_time():
+    one = contender(10, 10, 10)
+    assert one.row().candidate_us is not None
+    one.fail(Verdict.RUNTIME_ERROR, None)
+    one.fail(Verdict.SANDBOX_VIOLATION, None)
+    assert one.row() == SweepRow(verdict=Verdict.RUNTIME_ERROR)
 
 
 def test_what_is_wrong_with_a_variant_is_named_and_costs_the_others_nothing(evaluator: Evaluator, tmp_path: Path):
@@ -68,7 +103,7 @@ def test_what_is_wrong_with_a_variant_is_named_and_costs_the_others_nothing(eval
     assert found["dies"].finding.code == "crashed"  # pyright: ignore[reportOptionalMemberAccess]
     for row in (rows[0], rows[-1]):
         assert row.verdict is None
-        assert row.samples >= FIRST_ROUNDS
+        assert row.samples >= LEAST_ROUNDS
 
 
 def test_nothing_to_choose_from_is_timed_once(evaluator: Evaluator, tmp_path: Path):

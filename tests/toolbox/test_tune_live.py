@@ -130,10 +130,10 @@ def test_what_was_cut_is_told(toolbox: Toolbox):
 def test_a_judge_that_breaks_down_once_is_replaced_and_twice_is_nobodys_fault(toolbox: Toolbox, evaluator: Unlucky):
     toolbox.candidates.add(repeated(1, "wrong"))
     evaluator.failures = 1
-    assert not tuned(toolbox, id="k1", space={"REPEAT": [1]})[0].judge_failed
+    assert tuned(toolbox, id="k1", space={"REPEAT": [1]})[0].judge_failure is None
     evaluator.failures = 2
     report, text = tuned(toolbox, id="k1", space={"REPEAT": [1]})
-    assert report.judge_failed
+    assert report.judge_failure is not None
     assert (report.best, report.variants) == (None, [])
     assert "no fault of the source" in text
     evaluator.failures = 2

@@ -3,7 +3,8 @@
 The light check is two of the problem's own trials, and one timed call held against the reference's output. It only
 weeds out what is plainly wrong: no variant is correct before the full check. Timing goes over the variants side by
 side, all in a round on the same fresh values in random order with one call of the reference, so that a round's ratios
-share whatever the machine was doing. Every rung keeps the faster half and doubles the rounds.
+share whatever the machine was doing. Every rung keeps the faster half, without those that can't be the fastest any
+more, and doubles the rounds.
 """
 
 from __future__ import annotations
@@ -26,13 +27,16 @@ from tools.judge.inputs import OWN
 from tools.judge.session import Program, Session
 from tools.judge.timing import Timer
 from tools.tuning.records import SweepRow
-from tools.types import Finding, Verdict
+from tools.types import Finding, Interval, Verdict
 
 QUICK_TRIALS = 2
 FIRST_ROUNDS = 6
 MOST_ROUNDS = 24
 LEAST_ROUNDS = 3
 FINALISTS = 2
+CLOSE = 1.02
+"""Variants as close as this to the best one's interval stay in the race."""
+
 RUNG_SECONDS = 8.0
 """A rung ends here with fewer rounds, but not with fewer than LEAST_ROUNDS."""
 
@@ -41,10 +45,15 @@ PROCESS_BYTES = {"cpu": 256 << 20, "cuda": 1 << 30}
 """What a worker takes besides inputs and outputs: buffers that flush caches, a CUDA context."""
 
 
-@dataclass
-class _Variant:
+@dataclass(eq=False)
+class Contender:
+    """A variant in the race. `mine` and `reference` are samples in microseconds, taken in the same rounds."""
+
     program: Program
     session: Session | None = None
+    loaded: bool = False
+    checked: bool = False
+    alone: bool = False
     verdict: Verdict | None = None
     finding: Finding | None = None
     mine: list[float] = field(default_factory=list)
@@ -55,30 +64,39 @@ class _Variant:
     def ratio(self) -> float:
         return float(np.median(self.reference) / np.median(self.mine)) if self.mine else 0.0
 
+    def speedup(self) -> Interval:
+        return statistics.ratio(np.array(self.reference), np.array(self.mine))
+
     def fail(self, verdict: Verdict, finding: Finding | None) -> None:
+        """The first verdict stays."""
         if self.verdict is None:
             self.verdict, self.finding = verdict, finding
 
     def row(self) -> SweepRow:
-        mine, reference = np.array(self.mine), np.array(self.reference)
-        timed = len(mine) > 0 and self.verdict is None
+        if self.verdict is not None or not self.mine:
+            return SweepRow(verdict=self.verdict, finding=self.finding)
         return SweepRow(
-            verdict=self.verdict,
-            finding=self.finding,
-            candidate_us=statistics.interval(mine) if timed else None,
-            speedup=statistics.ratio(reference, mine) if timed else None,
-            samples=len(mine) if timed else 0,
-            rungs=self.rungs if timed else 0,
+            candidate_us=statistics.interval(np.array(self.mine)),
+            speedup=self.speedup(),
+            samples=len(self.mine),
+            rungs=self.rungs,
         )
 
 
-def _contenders(group: list[_Variant], done: int) -> list[_Variant]:
-    """Those still to be timed after `done` rounds: what takes twice as long as the best needs no more of them."""
-    alive = [variant for variant in group if variant.verdict is None]
+def running(group: Sequence[Contender], done: int) -> list[Contender]:
+    """Those to be timed after `done` rounds of a rung: what takes twice as long as the best needs no more of them."""
+    alive = [one for one in group if one.verdict is None]
     if done < LEAST_ROUNDS:
         return alive
-    best = max((variant.ratio for variant in alive), default=0.0)
-    return [variant for variant in alive if variant.ratio >= 0.5 * best]
+    best = max((one.ratio for one in alive), default=0.0)
+    return [one for one in alive if one.ratio >= 0.5 * best]
+
+
+def survivors(alive: Sequence[Contender]) -> list[Contender]:
+    """The faster half after a rung, best first, without those whose interval lies clearly below the best one's."""
+    ranked = sorted(alive, key=lambda one: -one.ratio)[: max(FINALISTS, (len(alive) + 1) // 2)]
+    best = ranked[0].speedup().low
+    return [ranked[0], *(one for one in ranked[1:] if CLOSE * one.speedup().high >= best)]
 
 
 class Sweep:
@@ -99,130 +117,160 @@ class Sweep:
         self._throttle = throttle
         self._timer = Timer(bench, reference, (reference, reference), rules.demanded, throttle)
         self._random = random.Random(bench.seed_of(1002))
-        self._variants: list[_Variant] = []
+        self._all: list[Contender] = []
 
     def run(self, programs: Sequence[Program]) -> list[SweepRow]:
         """One row a program, in their order. Nothing that a program does ends the sweep."""
-        self._variants = [_Variant(program) for program in programs]
+        self._all = [Contender(program) for program in programs]
         try:
-            self._halve()
+            self._race()
         finally:
-            for variant in self._variants:
-                self._leave(variant)
-        return [variant.row() for variant in self._variants]
+            for one in self._all:
+                self._leave(one)
+        return [one.row() for one in self._all]
 
-    def _halve(self) -> None:
-        alive, rounds = list(self._variants), FIRST_ROUNDS
-        seats = self._seats()
+    def _race(self) -> None:
+        alive, rounds = list(self._all), FIRST_ROUNDS
         while alive:
-            groups = [alive[start : start + seats] for start in range(0, len(alive), seats)]
-            for group in groups:
-                self._seat(group, seats)
-                self._rehearse(group)
-                self._rounds(group, rounds, RUNG_SECONDS / len(groups))
-            alive = [variant for variant in alive if variant.verdict is None]
-            if len(alive) <= 1 or (len(alive) <= FINALISTS and rounds >= MOST_ROUNDS):
+            self._rung(alive, rounds)
+            alive = [one for one in alive if one.verdict is None]
+            if len(alive) <= FINALISTS and rounds >= MOST_ROUNDS:
                 return
-            alive = sorted(alive, key=lambda v: -v.ratio)[: max(FINALISTS, (len(alive) + 1) // 2)]
+            alive = survivors(alive) if alive else []
+            if len(alive) <= 1:
+                return
             rounds = min(2 * rounds, MOST_ROUNDS)
+
+    def _rung(self, alive: list[Contender], rounds: int) -> None:
+        seats = self._seats()
+        together = [one for one in alive if not one.alone]
+        waiting = [together[start : start + seats] for start in range(0, len(together), seats)]
+        waiting += [[one] for one in alive if one.alone]
+        seconds = RUNG_SECONDS / len(waiting)
+        while waiting:
+            group = waiting.pop(0)
+            self._seat(group, 1 if group[0].alone else seats)
+            if waiting:
+                self._open(waiting[0])  # they start while this group is checked
+            self._check(group)
+            self._rehearse(group)
+            self._rounds(group, rounds, seconds)
+            for one in group:
+                if one.verdict is not None:
+                    self._leave(one)
+            # What found too little memory in company is tried alone.
+            waiting += [[one] for one in group if one.alone and not one.loaded and one.verdict is None]
 
     def _seats(self) -> int:
         """How many variants may hold their outputs in memory at once."""
         trial = self.bench.trial(OWN, 0)
         each = PROCESS_BYTES[self.bench.device] + sum(t.nbytes for t in trial.tensors)
-        each += 2 * sum(t.nbytes for t in trial.reference)
+        each += sum(t.nbytes for t in trial.reference) * 5 // 4
+        held = sum(one.loaded for one in self._all)
         if self.bench.device == "cuda":
             torch.cuda.empty_cache()
             free = torch.cuda.mem_get_info()[0]
         else:
             free = available_memory()
-        return max(1, min(MOST_SEATS, int(0.8 * free) // each))
+        return max(1, min(MOST_SEATS, held + int(0.9 * free) // each))
 
-    def _seat(self, group: list[_Variant], seats: int) -> None:
-        """Load the variants of a group, check those that are new, and let others go where there is no room."""
-        others = [v for v in self._variants if v.session is not None and v not in group]
+    def _open(self, group: list[Contender]) -> None:
+        """Start the processes of a group, side by side."""
+        for one in group:
+            if one.session is None:
+                one.session = self._open_session(one.program)
+
+    def _seat(self, group: list[Contender], seats: int) -> None:
+        """Load the variants of a group, and let others go where there is no room for all."""
+        others = [one for one in self._all if one.loaded and one not in group]
         if len(others) + len(group) > seats:
-            for variant in others:
-                self._leave(variant)
-        fresh = [variant for variant in group if variant.session is None]
-        for variant in fresh:  # all of them first: they start side by side
-            variant.session = self._open_session(variant.program)
-        checks: list[tuple[_Variant, Check]] = []
-        for variant in fresh:
-            assert variant.session is not None
-            with self._blaming(variant):
-                variant.session.load()
-                if variant.rungs == 0:
-                    checks.append((variant, Check(self.bench, variant.session, self.rules)))
+            for one in others:
+                self._leave(one)
+        self._open(group)
+        for one in group:
+            if one.session is not None and not one.loaded:
+                one.loaded = True
+                with self._blaming(one):
+                    one.session.load()
+
+    def _check(self, group: list[Contender]) -> None:
+        """The light check of those that have not been through it."""
+        fresh = [one for one in group if one.loaded and not one.checked]
+        checks = [Check(self.bench, one.session, self.rules) for one in fresh if one.session is not None]
         for index in range(QUICK_TRIALS):
             # Trial by trial: where memory keeps but one, it is computed once for all variants.
-            for variant, check in checks:
-                if variant.verdict is None:
-                    with self._blaming(variant):
+            for one, check in zip(fresh, checks, strict=True):
+                if one.loaded and one.verdict is None:
+                    with self._blaming(one):
                         check.own_trial(index)
+                        one.checked = index == QUICK_TRIALS - 1
 
-    def _leave(self, variant: _Variant) -> None:
+    def _leave(self, one: Contender) -> None:
         """End a variant's process; what its sandbox has refused is told at the end."""
-        if variant.session is None:
+        if one.session is None:
             return
-        tried = variant.session.worker.violations()
-        variant.session.worker.close()
-        variant.session = None
+        tried = one.session.worker.violations()
+        one.session.worker.close()
+        one.session, one.loaded = None, False
         if tried:
-            variant.fail(Verdict.SANDBOX_VIOLATION, violation(tried))
+            one.fail(Verdict.SANDBOX_VIOLATION, violation(tried))
 
     @contextlib.contextmanager
-    def _blaming(self, variant: _Variant) -> Generator[None]:
+    def _blaming(self, one: Contender) -> Generator[None]:
         """What goes wrong inside is this variant's end, and nobody else's."""
         try:
             yield
         except CandidateFailed as failed:
-            variant.fail(failed.verdict, failed.finding)
+            if failed.finding.observed.get("type") == "OutOfMemoryError" and not one.alone:
+                one.alone = True
+                self._leave(one)
+            else:
+                one.fail(failed.verdict, failed.finding)
         except Failed as failed:
-            variant.fail(failed.verdict, failed.findings[0] if failed.findings else None)
+            one.fail(failed.verdict, failed.findings[0] if failed.findings else None)
 
-    def _rehearse(self, group: list[_Variant]) -> None:
+    def _rehearse(self, group: list[Contender]) -> None:
         """Warm every side with timed calls that don't count, and hold one output of each against the reference's."""
         timer = self._timer
         timer._fresh_inputs(0)
         seed = timer._seed()
         expected = timer._landed(self._call(self.reference, 0, seed, poison=True), keep=True)
-        for variant in group:
-            if variant.verdict is None and variant.session is not None:
-                with self._blaming(variant):
-                    self._call(variant.session, 0, seed)
-                    landed = timer._landed(self._call(variant.session, 0, seed, poison=True), keep=False)
+        for one in group:
+            if one.verdict is None and one.session is not None and one.loaded:
+                with self._blaming(one):
+                    self._call(one.session, 0, seed)
+                    landed = timer._landed(self._call(one.session, 0, seed, poison=True), keep=False)
                     timer._verify({"candidate": landed, "reference": expected})
 
-    def _rounds(self, group: list[_Variant], rounds: int, seconds: float) -> None:
+    def _rounds(self, group: list[Contender], rounds: int, seconds: float) -> None:
         stop = time.monotonic() + seconds
         for done in range(rounds):
             if done >= LEAST_ROUNDS and time.monotonic() > stop:
                 break
             state = self._throttle()
-            taken = self._round(_contenders(group, done), done % 2)
+            taken = self._round([one for one in running(group, done) if one.loaded], done % 2)
             if self._throttle() != state and done >= LEAST_ROUNDS:
                 continue  # the clocks changed in the middle of it
-            for variant, mine, reference in taken:
-                variant.mine.append(mine)
-                variant.reference.append(reference)
-        for variant in group:
-            variant.rungs += variant.verdict is None
+            for one, mine, reference in taken:
+                one.mine.append(mine)
+                one.reference.append(reference)
+        for one in group:
+            one.rungs += one.loaded and one.verdict is None
 
-    def _round(self, group: list[_Variant], slot: int) -> list[tuple[_Variant, float, float]]:
+    def _round(self, group: list[Contender], slot: int) -> list[tuple[Contender, float, float]]:
         """Each variant and the reference once, on the same fresh values: variant, its time, the reference's."""
         self._timer._fresh_inputs(slot)
         seed = self._timer._seed()
-        order: list[_Variant | None] = [None, *group]
+        order: list[Contender | None] = [None, *group]
         self._random.shuffle(order)
-        reference, taken = 0.0, list[tuple[_Variant, float]]()
-        for variant in order:
-            if variant is None:
+        reference, taken = 0.0, list[tuple[Contender, float]]()
+        for one in order:
+            if one is None:
                 reference = self._call(self.reference, slot, seed).us
-            elif variant.session is not None:
-                with self._blaming(variant):
-                    taken.append((variant, self._call(variant.session, slot, seed).us))
-        return [(variant, mine, reference) for variant, mine in taken]
+            elif one.session is not None:
+                with self._blaming(one):
+                    taken.append((one, self._call(one.session, slot, seed).us))
+        return [(one, mine, reference) for one, mine in taken]
 
     def _call(self, session: Session, slot: int, seed: int | None, *, poison: bool = False) -> Reply:
         if poison:

@@ -55,11 +55,12 @@ class Variant:
 
 @dataclass(frozen=True)
 class Swept:
-    """All variants, the best first, and the seconds that building and sweeping took. Empty where the judge failed."""
+    """All variants, the best first, and the seconds that building and sweeping took. None where the judge failed."""
 
     variants: list[Variant] = field(default_factory=list)
     build_seconds: float = 0.0
     sweep_seconds: float = 0.0
+    judge_failure: str | None = None
 
 
 @dataclass(frozen=True)
@@ -83,7 +84,7 @@ class Plan:
             best=best,
             build_seconds=swept.build_seconds,
             sweep_seconds=swept.sweep_seconds,
-            judge_failed=not swept.variants,
+            judge_failure=swept.judge_failure,
         )
 
 
