@@ -88,5 +88,9 @@ def pretend_cuda(properties: dict[str, Any]) -> None:
     cuda.synchronize = lambda device=None: None
     cuda.empty_cache = lambda: None
     cuda.set_device = lambda device: None
-    for name in ("_lazy_init", "Stream", "Event", "CUDAGraph", "current_stream", "default_stream"):
+    for name in ("_lazy_init", "current_stream", "default_stream"):
         setattr(cuda, name, refuse)
+    # These stay classes: a file may subclass them, or look at their methods, without using a device.
+    for name in ("Stream", "Event", "CUDAGraph"):
+        known_class = getattr(cuda, name)
+        setattr(cuda, name, type(name, (known_class,), {"__new__": refuse, "__module__": known_class.__module__}))

@@ -7,6 +7,7 @@ storages is pickled and fails across users.
 from __future__ import annotations
 
 import ctypes
+import os
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -27,10 +28,22 @@ class _Handle(ctypes.Structure):
 @cache
 def _runtime() -> ctypes.CDLL:
     torch.cuda.init()
+    _settle_device_count()
     for line in Path("/proc/self/maps").read_text().splitlines():
         if "libcudart" in line:
             return ctypes.CDLL(line.split()[-1])
     raise CudaError("libcudart is not loaded: this PyTorch has no CUDA")
+
+
+def _settle_device_count() -> None:
+    """Let PyTorch count devices by the runtime from now on.
+
+    Until CUDA is up a process here has it counted by NVML (tools.nursery.environment), and inside of the sandbox NVML may
+    see none: `torch.cuda.is_available()` is then false, and whatever takes "the current device" for granted fails.
+    """
+    os.environ.pop("PYTORCH_NVML_BASED_CUDA_CHECK", None)
+    if hasattr(torch.cuda, "_cached_device_count"):
+        torch.cuda._cached_device_count = torch._C._cuda_getDeviceCount()
 
 
 def _check(name: str, code: int) -> None:
