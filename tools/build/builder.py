@@ -21,6 +21,7 @@ from tools.build.capturing import Captured, capture_calls
 from tools.build.certain import certain_errors
 from tools.build.commands import Commands
 from tools.build.fast import FastKit, compile_fast, prepare
+from tools.build.instrument import Instrument
 from tools.build.names import KnownNames, known_names
 from tools.build.pretence import device_properties
 from tools.build.settling import Settled, settle_all
@@ -105,14 +106,15 @@ class Builder:
         log_dir: Path,
         stock: bool = False,
         script: bool = False,
+        instrument: Instrument | None = None,
         timeout: float = BUILD_SECONDS,
     ) -> BuildResult:
         """Build every `load_inline` call of the candidate file `source`.
 
         `init_args` are the arguments of `ModelNew`, for files that build in the constructor; None when they are not
         known. With `stock` only torch's own headers and command lines count. A `script` is no candidate: it may lack
-        a model, and calls. `timeout` in seconds for each call. Raises OSError when the disk is full, which is not the
-        candidate's fault.
+        a model, and calls. `instrument` adds flags, for a build of its own beside the plain one. `timeout` in seconds
+        for each call. Raises OSError when the disk is full, which is not the candidate's fault.
         """
         report = _Report(source_key(source), time.monotonic(), log_dir)
         captured = self._capture(source, init_args, script=script)
@@ -128,7 +130,7 @@ class Builder:
             return report.result(Verdict.SANDBOX_VIOLATION)
         if settled.diagnostics:
             return report.result(Verdict.COMPILE_ERROR)
-        calls = settled.calls
+        calls = settled.calls if instrument is None else [instrument.applied(call) for call in settled.calls]
         with ThreadPoolExecutor(max_workers=max(1, len(calls))) as pool:
             built = list(pool.map(lambda call: self._build_call(call, stock=stock, timeout=timeout), calls))
         for call, (module, outcome) in zip(calls, built, strict=True):
