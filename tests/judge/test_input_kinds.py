@@ -1,0 +1,152 @@
+"""Inputs of other kinds do what they say, keep shape, dtype and layout, and leave indices and masks alone."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from tools.judge.inputs import SHIFT, SPECIAL, TIED, change_one_element, derive, splice
+
+
+def generator(seed: int = 0) -> torch.Generator:
+    return torch.Generator().manual_seed(seed)
+
+
+def drawn(*shape: int, seed: int = 1) -> torch.Tensor:
+    return torch.randn(*shape, generator=generator(seed))
+
+
+def derived(kind: str, t: torch.Tensor, seed: int = 0) -> torch.Tensor:
+    (found,) = derive(kind, [t], generator(seed))
+    return found
+
+
+@pytest.mark.parametrize("kind", SPECIAL)
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64])
+def test_shape_dtype_and_layout_stay(kind: str, dtype: torch.dtype):
+    t = drawn(8, 32, 33).to(dtype)
+    before = t.clone()
+    found = derived(kind, t)
+    assert (found.shape, found.dtype) == (t.shape, dtype)
+    assert torch.equal(t, before)
+    assert not torch.equal(found, t)
+    assert bool(torch.isfinite(found).all())
+
+
+@pytest.mark.parametrize("kind", SPECIAL)
+def test_integers_and_bools_are_left_alone(kind: str):
+    given = [torch.arange(10), torch.arange(10) > 4, torch.arange(10, dtype=torch.uint8)]
+    found = derive(kind, given, generator())
+    assert all(a is b for a, b in zip(found, given, strict=True))
+
+
+@pytest.mark.parametrize("kind", SPECIAL)
+def test_empty_and_scalar_inputs_are_no_trouble(kind: str):
+    assert derived(kind, torch.empty(0, 4)).shape == (0, 4)
+    assert derived(kind, torch.tensor(0.3)).shape == ()
+
+
+def test_an_unknown_kind_is_an_error():
+    with pytest.raises(ValueError, match="no such kind"):
+        derive("no such kind", [drawn(3)], generator())
+
+
+def test_kinds_of_scale_shift_and_sign():
+    t = drawn(100)
+    assert torch.equal(derived("scaled_up", t), t * 1e3)
+    assert torch.equal(derived("scaled_down", t), t * 1e-3)
+    assert torch.equal(derived("shifted_up", t), t + SHIFT)
+    assert torch.equal(derived("shifted_down", t), t - SHIFT)
+    assert torch.equal(derived("negated", t), -t)
+
+
+def test_shifts_are_beyond_what_an_exponential_can_take():
+    assert float(torch.exp(torch.tensor(SHIFT))) == float("inf")
+    assert float(torch.exp(torch.tensor(-SHIFT))) == 0.0
+
+
+def test_sparse_keeps_about_a_tenth():
+    t = drawn(100_000)
+    found = derived("sparse", t)
+    kept = found != 0
+    assert 0.08 < float(kept.float().mean()) < 0.12
+    assert torch.equal(found[kept], t[kept])
+
+
+@pytest.mark.parametrize(("kind", "value"), [("mostly_zero", 0.0), ("mostly_one", 1.0)])
+def test_nearly_all_of_one_value(kind: str, value: float):
+    found = derived(kind, drawn(100_000))
+    share = float((found == value).float().mean())
+    assert 0.98 < share < 1.0
+
+
+def test_ties_are_many_equal_values():
+    found = derived("ties", drawn(10_000))
+    assert torch.equal(found * 4, (found * 4).round())
+    assert len(found.unique()) < 50
+
+
+@pytest.mark.parametrize("kind", TIED)
+def test_kinds_with_equal_values_are_marked_as_such(kind: str):
+    found = derived(kind, drawn(10_000))
+    assert len(found.unique()) < 0.2 * found.numel()
+
+
+def test_the_same_generator_gives_the_same_inputs_and_another_others():
+    t = drawn(1000)
+    for kind in ("sparse", "mostly_zero"):
+        assert torch.equal(derived(kind, t, 3), derived(kind, t, 3))
+        assert not torch.equal(derived(kind, t, 3), derived(kind, t, 4))
+
+
+def test_one_element_is_changed_plainly_and_named():
+    given = [drawn(5, 7), torch.arange(9), drawn(3, seed=2)]
+    hit: set[str] = set()
+    for seed in range(40):
+        found, where = change_one_element(given, generator(seed))
+        changed = [(i, a != b) for i, (a, b) in enumerate(zip(given, found, strict=True)) if not torch.equal(a, b)]
+        ((which, mask),) = changed
+        assert int(mask.sum()) == 1
+        assert where == f"input {which} at {mask.nonzero()[0].tolist()}"
+        difference = (found[which] - given[which])[mask].abs().item()
+        assert difference >= 3.0
+        hit.add(where)
+    assert len(hit) > 10
+    assert {w.split()[1] for w in hit} == {"0", "2"}
+
+
+def test_there_may_be_no_element_to_change():
+    given = [torch.arange(9), torch.empty(0)]
+    found, where = change_one_element(given, generator())
+    assert where == ""
+    assert found == given
+
+
+def test_a_changed_element_keeps_the_strides_of_its_tensor():
+    t = drawn(6, 8).t()
+    (found,), _ = change_one_element([t], generator())
+    assert found.stride() == t.stride()
+
+
+def test_a_splice_takes_a_run_of_values_from_another_draw():
+    target, donor = torch.zeros(1000, 10), torch.arange(10_000.0).view(1000, 10) + 1
+    before = target.data_ptr()
+    splice(target, donor, generator())
+    flat = target.view(-1)
+    hit = flat.nonzero().flatten()
+    assert hit.numel() == 10_000 // 8
+    assert int(hit[-1] - hit[0]) + 1 == hit.numel()
+    assert torch.equal(flat[hit].diff(), torch.ones(hit.numel() - 1))
+    assert target.data_ptr() == before
+    again = target.clone()
+    splice(target, donor, generator(1))
+    assert not torch.equal(again, target)
+
+
+def test_what_has_no_order_of_its_own_is_copied_whole():
+    target, donor = torch.zeros(4, 6).t(), torch.ones(6, 4)
+    splice(target, donor, generator())
+    assert bool((target == 1).all())
+    one = torch.zeros(1)
+    splice(one, torch.ones(1), generator())
+    assert one.item() == 1
