@@ -254,6 +254,7 @@ class Evaluator:
                 "compiler": self._builder.toolchain.describe(cuda=settings.device == "cuda"),
                 "sampler": str(self._libraries.sampler) if self._libraries.sampler else None,
                 "helper": str(self._libraries.cuda_helper) if self._libraries.cuda_helper else None,
+                "reduction": str(self._libraries.reduction) if self._libraries.reduction else None,
             },
             sandboxed=False,
             limits=Limits(seconds=7 * 86400, memory_bytes=1 << 50, processes=4096, file_bytes=1 << 50, open_files=4096),

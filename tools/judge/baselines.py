@@ -15,7 +15,6 @@ import torch
 
 from tools.judge.bench import Bench
 from tools.judge.client import CandidateFailed
-from tools.judge.inputs import OWN
 from tools.judge.session import Session
 from tools.types import DeviceInfo
 
@@ -32,7 +31,7 @@ class Baselines:
         self._bench, self._session, self._kinds = bench, session, list(kinds)
         if bench.device == "cuda" and bench.floor.reference_is_fp32:
             self._kinds += [f"{kind}_tf32" for kind in kinds if kind != "compile_max_autotune"]
-        shapes = [(list(t.shape), str(t.dtype)) for t in bench.trial(OWN, 0).tensors]
+        shapes = [(place["shape"], place["dtype"]) for place in bench.slots[0]]
         key = repr([source, shapes, info.name, info.driver, torch.__version__, self._kinds])
         self._path = cache_dir / "baselines" / f"{hashlib.sha256(key.encode()).hexdigest()[:24]}.json"
         self._found: dict[str, float] | None = None
@@ -51,10 +50,14 @@ class Baselines:
         return self._found
 
     def _measure(self) -> dict[str, float]:
-        trial = self._bench.trial(OWN, 0)
-        self._bench.write_inputs(trial.tensors, 0)
-        self._bench.synchronize()
-        seed = trial.seed if self._bench.uses_rng else None
+        bench = self._bench
+        seed = bench.seed_of(1200)
+        spec, tensors = bench.problem.inputs(seed)
+        bench.write_inputs(tensors, 0)
+        del tensors
+        bench.make_room(2)
+        bench.synchronize()
+        rng = seed if bench.uses_rng else None
         times: dict[str, float] = {}
         for kind in self._kinds:
             try:
@@ -63,15 +66,15 @@ class Baselines:
                     self._session.worker.run(
                         {
                             "op": "time",
-                            "inputs": trial.spec,
-                            "tensors": self._bench.slots[0],
+                            "inputs": spec,
+                            "tensors": bench.slots[0],
                             "landing": 0,
-                            "seed": seed,
+                            "seed": rng,
                             "cold": True,
                         },
                         COMPILE_SECONDS,
                     )
-                calls = [self._session.time(trial.spec, 0, cold=True, seed=seed)[0].us for _ in range(ROUNDS)]
+                calls = [self._session.time(spec, 0, cold=True, seed=rng)[0].us for _ in range(ROUNDS)]
             except CandidateFailed:
                 if self._session.worker.dead:
                     break

@@ -34,6 +34,8 @@ from tools.worker.trees import flatten
 Oracle = Literal["fp64", "fp64_cpu", "fp32"]
 FORWARD_SECONDS = 120.0
 CACHE_BYTES = {"cpu": 1 << 30, "cuda": 8 << 30}
+LARGE_OUTPUT = 256 << 20
+"""Bytes of output from which device memory is worth counting before each run."""
 
 
 @dataclass
@@ -275,6 +277,18 @@ class Bench:
 
     def poison_landing(self, byte: int) -> None:
         self.arenas["landing"].bytes.fill_(byte)
+
+    def make_room(self, processes: int = 1) -> None:
+        """See that so many workers find room for a forward each: where the device's memory is short, kept trials and
+        PyTorch's cached blocks go."""
+        if self.device != "cuda" or self.landing_bytes < LARGE_OUTPUT:
+            return
+        needed = processes * (2 * self.landing_bytes + self.input_bytes // 2 + (1 << 30))
+        if torch.cuda.mem_get_info()[0] < needed:
+            torch.cuda.empty_cache()
+        if torch.cuda.mem_get_info()[0] < needed:
+            self._trials.clear()
+            torch.cuda.empty_cache()
 
     def synchronize(self) -> None:
         if self.device == "cuda":

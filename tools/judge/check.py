@@ -250,6 +250,10 @@ class Check:
         first: list[torch.Tensor] = []
         stop = time.monotonic() + IDENTICAL_SECONDS[self.bench.device]
         unequal = {POISONS[0]: 0, POISONS[1]: 0}
+        later: dict[int, list[torch.Tensor]] = {}
+        """Outputs from the first that was another one on, one for each poison, as long as they stay the same."""
+
+        switched, counts = 0, True
         worst: Comparison | None = None
         runs = 0
         while runs < IDENTICAL_RUNS and (runs < 4 or time.monotonic() < stop):
@@ -258,7 +262,12 @@ class Check:
             outputs = collect(self.bench, trial, reply, runs % 2)
             if not first:
                 first = [t.clone() for t in outputs]
-            elif not all(identical(a, b) for a, b in zip(first, outputs, strict=True)):
+            elif all(identical(a, b) for a, b in zip(first, outputs, strict=True)):
+                counts = counts and not later
+            else:
+                switched = switched or runs
+                known = later.setdefault(poison, [t.clone() for t in outputs])
+                counts = counts and all(identical(a, b) for a, b in zip(known, outputs, strict=True))
                 unequal[poison] += 1
                 found = compare(self.bench, trial, reply, runs % 2, self.rules.demanded)
                 worst = found if worst is None or not found.passed else worst
@@ -272,6 +281,11 @@ class Check:
             )
             self.outcome.findings.append(observe("run_to_run", summary, severity="note", **facts))
             return
+        if counts and switched >= 4:
+            summary = (
+                f"the first {switched} of {runs} identical runs give one result, all later ones another, wrong one"
+            )
+            raise Failed(Verdict.CHEATING, observe("call_counting", summary, **facts, first=switched), *worst.findings)
         by_poison = unequal[POISONS[0]] == 0 and unequal[POISONS[1]] > 0
         code = "poison_dependent" if by_poison else "race"
         summary = f"{facts['different']} of {runs} identical runs give another, wrong result"

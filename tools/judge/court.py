@@ -13,7 +13,7 @@ from tools.device.floor import Floor, ProblemCost, floor, problem_cost
 from tools.device.info import device_info
 from tools.device.nvml import throttle_state
 from tools.device.rates import with_rates
-from tools.judge import statistics
+from tools.judge import reduction, statistics
 from tools.judge.baselines import Baselines
 from tools.judge.bench import Bench, last_level_cache_bytes, usable_threads
 from tools.judge.check import Check, Outcome, Rules
@@ -58,6 +58,7 @@ class Court:
         self.compiler: str | None = args.get("compiler")
         self.sampler: str | None = args.get("sampler")
         self.helper: str | None = args.get("helper")
+        reduction.load(args.get("reduction"))
         self.rules = Rules(
             demanded=PrecisionClass(args["precision"]) if args.get("precision") else None,
             allclose=ALLCLOSE if args["rule"] == "kernelbench" else None,
@@ -140,22 +141,26 @@ class Court:
                 self.bench, session, self.references(), self.rules.demanded, throttle_state, thorough=thorough
             )
             rounds = timer.run()
-            behind = side_stream(rounds)
+            hot = timer.hot("candidate"), timer.hot("reference")
+            behind = side_stream(*hot)
             if behind is not None:
                 raise CandidateFailed(Verdict.CHEATING, behind)
-            mismatch = clock_mismatch(rounds)
-            if mismatch is not None:
-                rounds = rounds.by_wall()
-            hot = (timer.hot("candidate"), timer.hot("reference"))
-            baselines = self._timed_baselines()
-            result = self._timing(rounds, hot, baselines, mismatch, time.monotonic() - began)
-            return {"timing": result.model_dump(mode="json")}
         except CandidateFailed as failed:
             outcome = Outcome(verdict=failed.verdict, findings=[failed.finding])
             return {"correctness": self._correctness(outcome, time.monotonic() - began).model_dump(mode="json")}
         finally:
             session.worker.close()
             self._refill()
+        del timer  # and its inputs
+        mismatch = clock_mismatch(rounds)
+        if mismatch is not None:
+            rounds = rounds.by_wall()
+        baselines = self._timed_baselines()
+        for reference in self.references():
+            reference.rest()
+        medians = tuple(float(np.median([r.us for r in side])) for side in hot)
+        result = self._timing(rounds, (medians[0], medians[1]), baselines, mismatch, time.monotonic() - began)
+        return {"timing": result.model_dump(mode="json")}
 
     def do_sweep(self, variants: list[dict[str, Any]]) -> list[dict[str, Any]]:
         """A `SweepRow` for each variant: checked lightly and timed as far as it kept up with the others."""

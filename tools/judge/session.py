@@ -86,6 +86,7 @@ class Session:
         keep: bool = False,
     ) -> Reply:
         """One forward on inputs placed in `slot`, outputs landed over poison."""
+        self.bench.make_room()
         places = self.bench.write_inputs(tensors, slot)
         self.bench.poison_landing(poison or 0xFF)
         self.bench.synchronize()
@@ -115,6 +116,10 @@ class Session:
         began = time.perf_counter_ns()
         reply = self.worker.run(request, self._patience)
         return reply, (time.perf_counter_ns() - began) / 1e3
+
+    def rest(self) -> None:
+        """Have the process give cached device memory back."""
+        self.worker.ask({"op": "rest"}, CALL_SECONDS)
 
     def land_kept(self) -> Reply:
         """Land the outputs of the run that was kept once more."""

@@ -18,10 +18,12 @@ import numpy as np
 import torch
 
 from tools.judge import statistics
-from tools.judge.bench import Bench
+from tools.judge.bench import Bench, Trial
 from tools.judge.client import CandidateFailed, Reply
+from tools.judge.errors import measure
 from tools.judge.findings import observe
 from tools.judge.inputs import OWN, splice
+from tools.judge.limits import Limit
 from tools.judge.session import Session
 from tools.types import Finding, PrecisionClass, Verdict
 from tools.worker.arena import tensor_at
@@ -35,7 +37,7 @@ THOROUGH = 4.0
 
 WARM_SECONDS = {"cpu": 0.3, "cuda": 0.4}
 POOL = {"cpu": 4, "cuda": 3}
-POOL_BYTES = {"cpu": 1 << 30, "cuda": 20 << 30}
+POOL_BYTES = {"cpu": 1 << 30, "cuda": 16 << 30}
 METHOD = {
     "cpu": "paired calls in random order, caches flushed, two processes, monotonic clock",
     "cuda": "paired calls in random order, L2 written then read, two processes, CUDA events",
@@ -87,6 +89,11 @@ class Timer:
         self._seconds = SECONDS[bench.device] * (THOROUGH if thorough else 1.0)
         self._generator = torch.Generator(bench.device).manual_seed(bench.seed_of(1000) % (2**31))
         self._random = random.Random(bench.seed_of(1001))
+        first = bench.trial(OWN, 0)
+        self._spec = first.spec
+        self._allowed = [_allowance(bench, first, i, demanded) for i in range(len(first.reference))]
+        del first
+        bench.make_room(len(self.sides))
         self._pool = self._draw_pool()
 
     def run(self) -> Rounds:
@@ -108,17 +115,13 @@ class Timer:
                 break
         return rounds
 
-    def hot(self, side: str, calls: int = 10) -> float:
-        """Median of `calls` with whatever the caches hold, in microseconds."""
+    def hot(self, side: str, calls: int = 10) -> list[Reply]:
+        """`calls` timed calls with whatever the caches hold, on a device that is idle when each begins."""
         session = self.sides[side]
-        return float(
-            np.median([session.time(self._spec, 0, cold=False, seed=self._seed())[0].us for _ in range(calls)])
-        )
+        return [session.time(self._spec, 0, cold=False, seed=self._seed())[0] for _ in range(calls)]
 
     def _draw_pool(self) -> list[list[torch.Tensor]]:
-        first = self.bench.trial(OWN, 0)
-        self._spec = first.spec
-        size = sum(t.nbytes for t in first.tensors)
+        size = self.bench.input_bytes // 2
         count = max(2, min(POOL[self.bench.device], POOL_BYTES[self.bench.device] // max(size, 1)))
         return [self.bench.problem.inputs(self.bench.seed_of(1100 + i))[1] for i in range(count)]
 
@@ -171,20 +174,18 @@ class Timer:
 
     def _verify(self, landed: dict[str, list[torch.Tensor]]) -> None:
         """The candidate's timed output against the reference's on the same inputs."""
-        trial = self.bench.trial(OWN, 0)
         pairs = list(zip(landed["candidate"], landed["reference"], strict=False))
         good = len(landed["candidate"]) == len(landed["reference"])
         for i, (mine, theirs) in enumerate(pairs):
             if not good or mine.shape != theirs.shape or mine.dtype != theirs.dtype:
                 good = False
                 break
-            if not mine.is_floating_point():
-                allowed = 2 * int((trial.reference[i] != trial.oracle[i].to(mine.dtype)).sum()) + 2
+            allowed = self._allowed[i]
+            if isinstance(allowed, int):
                 good = good and int((mine != theirs).sum()) <= allowed
                 continue
-            limit, error = self.bench.limit(trial, i, self.demanded), trial.errors[i]
-            maximum, rms = _distance(mine, theirs)
-            good = good and rms <= 1.5 * (limit.rms + error.rms) and maximum <= 2 * (limit.maximum + error.maximum)
+            found = measure(mine, theirs)
+            good = good and found.unsound == 0 and found.rms <= allowed.rms and found.maximum <= allowed.maximum
         if not good:
             finding = observe("time_checked_output_wrong", "right when checked, wrong while it was timed")
             raise CandidateFailed(Verdict.CHEATING, finding)
@@ -195,19 +196,14 @@ class Timer:
         rounds.dropped += 1
 
 
-def _distance(a: torch.Tensor, b: torch.Tensor) -> tuple[float, float]:
-    """Largest and RMS difference, in slices; anything not finite on one side alone counts as infinitely far."""
-    x, y = a.reshape(-1), b.reshape(-1)
-    maximum = squares = 0.0
-    step = 1 << 26
-    for start in range(0, x.numel(), step):
-        p, q = x[start : start + step].float(), y[start : start + step].float()
-        d = torch.where((p == q) | (torch.isnan(p) & torch.isnan(q)), 0.0, p - q)
-        row = torch.stack([d.abs().max().double(), d.square().sum(dtype=torch.float64)]).tolist()
-        if any(v != v for v in row):
-            return float("inf"), float("inf")
-        maximum, squares = max(maximum, row[0]), squares + row[1]
-    return maximum, (squares / max(x.numel(), 1)) ** 0.5
+def _allowance(bench: Bench, trial: Trial, i: int, demanded: PrecisionClass | None) -> Limit | int:
+    """How far output `i` of a timed call may be from the reference's: a limit, or a count of elements of an exact
+    one."""
+    reference = trial.reference[i]
+    if not reference.is_floating_point():
+        return 2 * int((reference != trial.oracle[i].to(reference.dtype)).sum()) + 2
+    limit, error = bench.limit(trial, i, demanded), trial.errors[i]
+    return Limit(1.5 * (limit.rms + error.rms), 2 * (limit.maximum + error.maximum))
 
 
 def clock_mismatch(rounds: Rounds) -> Finding | None:
@@ -235,11 +231,14 @@ def clock_mismatch(rounds: Rounds) -> Finding | None:
     )
 
 
-def side_stream(rounds: Rounds) -> Finding | None:
-    """Whether work goes on behind the candidate's back: the device is busy long after its stream has finished."""
-    reported = float(np.median(rounds.column("candidate")))
-    own = float(np.median(rounds.column("candidate", "drained_us") - rounds.column("candidate")))
-    usual = float(np.median(rounds.column("second", "drained_us") - rounds.column("second")))
+def side_stream(candidate: list[Reply], reference: list[Reply]) -> Finding | None:
+    """Whether work goes on behind the candidate's back: the device is busy long after its stream has finished.
+
+    From hot calls, each begun on an idle device: behind a flush, which the timed stream waits for and a stream of the
+    candidate's own does not, such work would end before it is looked for.
+    """
+    reported = float(np.median([r.us for r in candidate]))
+    own, usual = (float(np.median([r.drained_us - r.us for r in side])) for side in (candidate, reference))
     if own - usual <= max(20.0, 0.1 * reported):
         return None
     summary = f"the device goes on working for {own - usual:.0f} us after the timed stream is done"

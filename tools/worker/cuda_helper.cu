@@ -3,6 +3,8 @@
 #include <cuda_runtime.h>
 
 #include <cstdint>
+#include <cstdio>
+#include <exception>
 #include <mutex>
 #include <unordered_map>
 
@@ -14,6 +16,16 @@ constexpr unsigned char kCanary = 0xFF;
 struct Block {
     char* base;
     size_t size;
+};
+
+struct OutOfMemory : std::exception {
+    explicit OutOfMemory(size_t bytes) {
+        size_t free = 0, total = 0;
+        cudaMemGetInfo(&free, &total);
+        std::snprintf(text, sizeof text, "CUDA out of memory: %zu bytes asked for, %zu of %zu are free", bytes, free, total);
+    }
+    const char* what() const noexcept override { return text; }
+    char text[160];
 };
 
 std::mutex lock;
@@ -64,7 +76,7 @@ void* guarded_alloc(ssize_t size, int device, cudaStream_t stream) {
     const size_t bytes = static_cast<size_t>(size);
     if (cudaMalloc(&base, bytes + 2 * kGuard) != cudaSuccess) {
         cudaGetLastError();
-        return nullptr;
+        throw OutOfMemory(bytes);  // PyTorch would hand a null pointer on to kernels
     }
     cudaMemsetAsync(base, kCanary, kGuard, stream);
     cudaMemsetAsync(base + kGuard, poison_byte, bytes, stream);

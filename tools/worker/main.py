@@ -68,6 +68,9 @@ class Worker:
         self.call: Any = None
         self.tf32 = False
         self.kept: list[torch.Tensor] = []
+        if self.device == "cuda" and args["guarded"]:
+            # The first use of the profiler takes seconds, which this process still has.
+            profile.cuda_kernels(self.stopwatch.flush)
 
     def answer(self, request: Message) -> Message:
         """Carry out one request; whatever the candidate raises becomes part of the reply."""
@@ -142,6 +145,12 @@ class Worker:
         """Empty the caches and wait until that is done."""
         self.stopwatch.flush()
         self.stopwatch.synchronize()
+        return {}
+
+    def do_rest(self, _request: Message) -> Message:
+        """Give device memory that PyTorch only caches back to the device."""
+        if self.device == "cuda":
+            torch.cuda.empty_cache()
         return {}
 
     def do_time(self, request: Message) -> Message:
