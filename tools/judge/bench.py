@@ -22,7 +22,7 @@ from problems import ProblemError
 from tools.judge import limits as rule
 from tools.judge.deadline import deadline
 from tools.judge.errors import Error, measure
-from tools.judge.inputs import OWN, derive
+from tools.judge.inputs import OWN, SPECIAL, derive, shake
 from tools.judge.limits import Floor, Limit
 from tools.judge.preflight import check_size
 from tools.judge.reference import Reference, oracle_model, run_oracle
@@ -34,6 +34,9 @@ from tools.worker.trees import flatten
 Oracle = Literal["fp64", "fp64_cpu", "fp32"]
 FORWARD_SECONDS = 120.0
 CACHE_BYTES = {"cpu": 1 << 30, "cuda": 8 << 30}
+NEAR_TIE = 2.0**-18
+NEAR_TIE_SPECIAL = 2.0**-10
+NEAR_TIE_DRAWS = 16
 LARGE_OUTPUT = 256 << 20
 """Bytes of output from which device memory is worth counting before each run."""
 
@@ -52,7 +55,11 @@ class Trial:
     errors: list[Error] = field(default_factory=list)
     sound: bool = True
     mutated: list[int] = field(default_factory=list)
-    """Indices of inputs that the reference itself changes; their final values count as outputs behind the others."""
+    """Indices of inputs that the reference changes without returning them; their final values count as outputs behind
+    the others."""
+
+    may_change: list[int] = field(default_factory=list)
+    """Indices of all inputs that the reference itself changes."""
 
     @property
     def bytes(self) -> int:
@@ -140,11 +147,13 @@ class Bench:
         outputs, reference = self.problem.run(model, spec, given, seed=rng)
         self.synchronize()
         self.reference_seconds = max(self.reference_seconds, time.monotonic() - began)
-        mutated = [i for i, t in enumerate(given) if t._version != versions[i]]
-        if mutated and not self.mutates:
+        changed = [i for i, t in enumerate(given) if t._version != versions[i]]
+        if changed and not self.mutates:
             self.mutates = True
             fresh = self.problem.inputs(seed)[1]
             return self.compute(kind, seed, spec, fresh, None if own else model)
+        returned = {t.data_ptr() for t in reference}
+        mutated = [i for i in changed if given[i].data_ptr() not in returned]
         reference = [t.detach() for t in reference] + [given[i] for i in mutated]
         truth = self._truth(oracle, spec, tensors, rng, mutated, reference)
         errors = [measure(r, o) for r, o in zip(reference, truth, strict=True)]
@@ -152,7 +161,7 @@ class Bench:
             e.unsound == 0 and (not r.is_floating_point() or e.relative < 0.05 or e.scale == 0)
             for e, r in zip(errors, reference, strict=True)
         )
-        return Trial(kind, seed, spec, tensors, outputs, reference, truth, errors, sound, mutated)
+        return Trial(kind, seed, spec, tensors, outputs, reference, truth, errors, sound, mutated, changed)
 
     def _truth(
         self,
@@ -201,29 +210,47 @@ class Bench:
                 other = self.problem.run(self.model, spec, [t.clone() for t in tensors], seed=seed)[1]
             errors += [measure(s, o) for s, o in zip(other, trial.oracle, strict=False)]
         classes: dict[PrecisionClass, tuple[float, float]] = {}
+        sensitivity: tuple[tuple[float, float], ...] = ()
         if self.oracle == "fp64" and not self.uses_rng:
-            for name in (PrecisionClass.TF32, PrecisionClass.FP16, PrecisionClass.BF16):
-                classes[name] = self._class_error(trial, name)
-        relative = max((e.relative for e in errors if e.scale > 0), default=0.0)
-        largest = max((e.maximum / e.peak for e in errors if e.peak > 0), default=0.0)
-        reference = max((e.relative for e in trial.errors if e.scale > 0), default=0.0)
-        return Floor(relative, largest, classes, reference, 1)
+            found = {
+                name: self.rounded_errors(trial, name)
+                for name in (PrecisionClass.TF32, PrecisionClass.FP16, PrecisionClass.BF16)
+            }
+            classes = {name: _relative(row) for name, row in found.items()}
+            # bf16 has three bits less: a second sample, for outputs that are one number.
+            pairs = zip(found[PrecisionClass.TF32], found[PrecisionClass.BF16], strict=True)
+            sensitivity = tuple((max(t.rms, b.rms / 8), max(t.maximum, b.maximum / 8)) for t, b in pairs)
+        relative, largest = _relative(errors)
+        return Floor(relative, largest, classes, _relative(trial.errors)[0], 1, sensitivity)
 
-    def _class_error(self, trial: Trial, name: PrecisionClass) -> tuple[float, float]:
+    def rounded_errors(self, trial: Trial, name: PrecisionClass) -> list[Error]:
+        """What rounding inputs and weights to a class changes in each output, the rest being exact."""
         short = copy.deepcopy(self._oracle_model)
         with torch.no_grad():
             for parameter in [*short.parameters(), *short.buffers()]:
                 parameter.data = rule.rounded(parameter.data, name)
         inputs = [rule.rounded(t.double(), name) if t.is_floating_point() else t for t in trial.tensors]
-        outputs = run_oracle(self.problem, short, trial.spec, inputs, None)
-        errors = [measure(s, o) for s, o in zip(outputs, trial.oracle, strict=False)]
-        rms = max((e.relative for e in errors if e.scale > 0), default=0.0)
-        return rms, max((e.maximum / e.peak for e in errors if e.peak > 0), default=0.0)
+        outputs = run_oracle(self.problem, short, trial.spec, inputs, None) + [inputs[i] for i in trial.mutated]
+        return [measure(s, o) for s, o in zip(outputs, trial.oracle, strict=False)]
+
+    def ambiguous(self, trial: Trial, output: int) -> torch.Tensor:
+        """Elements of an exact output (an index, a comparison) whose answer hangs on the last bits of the inputs, as a
+        mask: near ties, where another order of the same arithmetic may say otherwise."""
+        generator = torch.Generator(self.device).manual_seed(trial.seed % 2**31)
+        mask = torch.zeros_like(trial.reference[output], dtype=torch.bool)
+        if self.oracle != "fp64" or self.uses_rng:
+            return mask
+        near = NEAR_TIE_SPECIAL if trial.kind in SPECIAL else NEAR_TIE
+        for _ in range(NEAR_TIE_DRAWS):
+            shaken = [shake(t.double(), near, generator) if t.is_floating_point() else t for t in trial.tensors]
+            found = run_oracle(self.problem, self._oracle_model, trial.spec, shaken, None)
+            mask |= [*found, *(shaken[i] for i in trial.mutated)][output] != trial.oracle[output]
+        return mask
 
     def limit(self, trial: Trial, output: int, demanded: PrecisionClass | None) -> Limit:
         """The limit on one output of a trial."""
         reference = trial.reference[output]
-        own = rule.own_limit(self.floor, trial.errors[output], reference.dtype, demanded)
+        own = rule.own_limit(self.floor, trial.errors[output], reference.dtype, demanded, output)
         special = trial.kind not in (OWN, "one_element", "weights")
         return rule.special_limit(own, trial.errors[output]) if special else own
 
@@ -304,6 +331,11 @@ class Bench:
     def close(self) -> None:
         for arena in self.arenas.values():
             arena.close()
+
+
+def _relative(errors: list[Error]) -> tuple[float, float]:
+    rms = max((e.relative for e in errors if e.scale > 0), default=0.0)
+    return rms, max((e.maximum / e.peak for e in errors if e.peak > 0), default=0.0)
 
 
 def last_level_cache_bytes() -> int:

@@ -148,7 +148,7 @@ class Check:
             )
         if not bench.guards_intact(slot):
             raise Failed(Verdict.WRONG_RESULT, observe("out_of_bounds_write", "writes outside of an input tensor"))
-        changed = [i for i in self.session.changed_inputs(trial, slot) if i not in trial.mutated]
+        changed = [i for i in self.session.changed_inputs(trial, slot) if i not in trial.may_change]
         if changed:
             aliases = any(place.aliases_input for place in reply.tensors)
             finding = observe(

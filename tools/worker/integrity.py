@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import builtins
 import gc
+import sys
 import threading
 import time
 from typing import Any
@@ -58,7 +59,7 @@ class Integrity:
         for name, before in self._before.items():
             now = vars(self._owners[name])
             for attribute, value in before.items():
-                if now.get(attribute) is not value:
+                if now.get(attribute) is not value and not _rewrapped(f"{name}.{attribute}"):
                     found.append(f"{name}.{attribute}")
         hooks = torch.nn.modules.module
         found.extend(f"torch.nn.modules.module.{h}" for h in _MODULE_HOOKS if getattr(hooks, h, None))
@@ -68,6 +69,11 @@ class Integrity:
         """Global settings that differ from when the worker started, as `name: before -> now`."""
         now = _flags()
         return [f"{name}: {value} -> {now[name]}" for name, value in self._flags.items() if now[name] != value]
+
+
+def _rewrapped(name: str) -> bool:
+    """Whether importing part of PyTorch replaces that function: torch._dynamo wraps one."""
+    return name == "torch.manual_seed" and "torch._dynamo" in sys.modules
 
 
 def _callables(owner: Any) -> dict[str, object]:

@@ -107,8 +107,10 @@ class Worker:
         """Copy values from the weights buffer over entries of the model's state, in place."""
         assert self.model is not None
         state = self.model.state_dict(keep_vars=True)
-        for name, place in request["entries"]:
-            state[name].data.copy_(tensor_at(self.arenas["weights"], place))
+        # As load_state_dict does it: a version that counts on tells a copy of the weights to be made again.
+        with torch.no_grad():
+            for name, place in request["entries"]:
+                state[name].copy_(tensor_at(self.arenas["weights"], place))
         return {"copied": len(request["entries"])}
 
     def do_digests(self, _request: Message) -> Message:

@@ -99,6 +99,16 @@ def structure(spec: Spec) -> str:
     return f"[{inner}]" if kind == "list" else f"({inner})"
 
 
+def numbers(spec: Spec) -> list[Any]:
+    """The values that are no tensors, in reading order."""
+    kind, value = spec["t"], spec.get("v")
+    if kind in ("plain", "float", "complex"):
+        return [unflatten(spec, [])]
+    if kind in ("list", "tuple"):
+        return [n for item in value or [] for n in numbers(item)]
+    return [n for _, item in value or [] for n in numbers(item)] if kind == "dict" else []
+
+
 def dtype_of(name: str) -> torch.dtype:
     """The dtype of that name (`float32`); TreeError for anything that is not one."""
     found = getattr(torch, name, None)
