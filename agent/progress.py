@@ -13,14 +13,31 @@ from rich.text import Text
 from agent.budget import Budget
 from prompts.formats import duration, number, speedup
 from tools.candidates import CandidateState
-from tools.reports import ExperimentReport, KernelReport, Refusal, Submitted, ToolRecord, TuneReport
+from tools.reports import (
+    ExperimentReport,
+    KernelReport,
+    MemoryReport,
+    ProfileReport,
+    Refusal,
+    Submitted,
+    ToolRecord,
+    TuneReport,
+)
 from tools.types import EvaluationResult, Finding, ProblemFacts
 from transcripts.messages import Reply
 
 # What a model or a compiler wrote may hold escape sequences, which must not reach the terminal.
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _STYLES = {"error": "red", "warning": "yellow", "note": ""}
-_STAGES = {"build": "building", "check": "checking", "time": "timing", "sweep": "sweeping", "run": "running"}
+_STAGES = {
+    "build": "building",
+    "check": "checking",
+    "time": "timing",
+    "sweep": "sweeping",
+    "run": "running",
+    "profile": "profiling",
+    "memory": "checking the memory of",
+}
 
 
 class Progress:
@@ -109,6 +126,11 @@ class Progress:
             self.line(f"  {record.tool}: not carried out ({record.code.replace('_', ' ')})", "yellow")
         elif isinstance(record, ExperimentReport):
             self.line(f"  experiment: {record.experiment.ended.replace('_', ' ')}")
+        elif isinstance(record, ProfileReport):
+            limit = record.profile.limit
+            self.line(f"  {record.kernel}: profiled" + (f" ({limit.code.replace('_', ' ')})" if limit else ""))
+        elif isinstance(record, MemoryReport):
+            self.line(f"  {record.kernel}: memory checked, {len(record.memory.findings)} findings")
         elif isinstance(record, TuneReport):
             self.line(f"  {record.kernel}: {len(record.variants)} variants tried")
             if record.best is not None:

@@ -5,67 +5,35 @@ Free of torch: the processes behind it are started on first use and die with thi
 
 from __future__ import annotations
 
-import os
+import contextlib
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, Self
 
-from pydantic import BaseModel, ConfigDict, Field
-
-from problems import ProblemError, ProblemSpec
+from problems import ProblemSpec
 from tools.build import Builder
 from tools.build.helpers import helper_libraries
 from tools.build.slots import cores
-from tools.channel import ChannelError, receive_json, send_json
 from tools.experiment import Experiment, run_script
-from tools.nursery import Child, Nursery, NurseryError
-from tools.sandbox import Limits, probe_level
+from tools.judging import JudgeProcess
+from tools.memcheck import MemoryCheck
+from tools.nursery import Nursery, NurseryError
+from tools.probe.host import Host
+from tools.profiling import Profile
+from tools.sandbox import probe_level
+from tools.settings import EvaluatorError, EvaluatorSettings, default_cache_dir
 from tools.tuning import SweepRow
 from tools.types import (
     BuildResult,
     CorrectnessResult,
     EvaluationResult,
-    PrecisionClass,
     ProblemFacts,
     SandboxLevel,
     Soundness,
     TimingResult,
 )
-
-SETUP_SECONDS = 300.0
-REQUEST_SECONDS = 900.0
-MESSAGE_BYTES = 64 << 20
-
-
-class EvaluatorError(Exception):
-    """Evaluating is impossible here, through no fault of the candidate. The message says what to do."""
-
-
-class EvaluatorSettings(BaseModel):
-    """How candidates are judged. `rule` `kernelbench` is the plain allclose at 1e-4 against the reference."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    device: Literal["cuda", "cpu"]
-    size: str = "full"
-    sandbox: Literal["auto", "strict"] = "auto"
-    rule: Literal["oracle", "kernelbench"] = "oracle"
-    precision: PrecisionClass | None = None
-    require_own_kernels: float | None = Field(default=None, ge=0, le=1)
-    repair_inputs: bool = Field(default=False, description="others where the problem's own mean nothing")
-    cache_dir: Path = Field(default_factory=lambda: default_cache_dir())
-    compile_baselines: bool = False
-    autotune_baseline: bool = Field(default=False, description="torch.compile with max-autotune too; takes minutes")
-    hidden: tuple[Path, ...] = Field(default=(), description="folders that no candidate may see, such as other runs")
-
-
-def default_cache_dir() -> Path:
-    """Where builds and measured rates are kept across runs: KERNEL_AGENT_CACHE, else the user's cache folder."""
-    named = os.environ.get("KERNEL_AGENT_CACHE")
-    base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    return Path(named) if named else base / "kernel-agent"
 
 
 class Evaluator:
@@ -78,9 +46,10 @@ class Evaluator:
         self.spec = spec
         self.settings = settings
         self._nursery: Nursery | None = None
-        self._judge: Child | None = None
+        self._judge: JudgeProcess | None = None
         self._builder: Builder | None = None
         self._init_args: list[Any] | None = None
+        self._facts: ProblemFacts | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -90,10 +59,7 @@ class Evaluator:
 
     def close(self) -> None:
         """End every process that was started."""
-        if self._judge is not None:
-            self._judge.kill()
-            self._judge.close()
-            self._judge = None
+        self._end_judge()
         if self._nursery is not None:
             self._nursery.close()
             self._nursery = None
@@ -101,7 +67,8 @@ class Evaluator:
 
     def facts(self) -> ProblemFacts:
         """What is known of the problem on this device before anything is tried."""
-        return ProblemFacts.model_validate(self._request("facts"))
+        self._facts = ProblemFacts.model_validate(self._request("facts"))
+        return self._facts
 
     def soundness(self) -> Soundness:
         """Whether a verdict on the problem says anything, without timing it. Part of `facts` too."""
@@ -165,6 +132,20 @@ class Evaluator:
             hidden=settings.hidden,
         )
 
+    def profile(self, source: str, build: BuildResult, folder: Path) -> Profile:
+        """Where the time of a built candidate goes. `folder` keeps what the profiler leaves."""
+        from tools.profiling.profiler import profile_candidate
+
+        with _failures_as_ours():
+            return profile_candidate(self._host(), source, build, folder, self._facts)
+
+    def check_memory(self, source: str, build: BuildResult, folder: Path) -> MemoryCheck:
+        """Errors in a built candidate's memory accesses. `folder` keeps what the tools leave."""
+        from tools.memcheck.checker import check_candidate
+
+        with _failures_as_ours():
+            return check_candidate(self._host(), source, build, folder)
+
     def evaluate(
         self, source: str, log_dir: Path, *, stage: Callable[[str], None] | None = None, stock: bool = False
     ) -> EvaluationResult:
@@ -197,20 +178,38 @@ class Evaluator:
 
     def confirm(self, source: str, log_dir: Path, *, stage: Callable[[str], None] | None = None) -> EvaluationResult:
         """Evaluate once more with fresh processes, fresh secret seeds and a stock `load_inline` build."""
-        if self._judge is not None:
-            self._judge.kill()
-            self._judge.close()
-            self._judge = None
+        self._end_judge()
         return self.evaluate(source, log_dir, stage=stage, stock=True)
 
+    def _end_judge(self) -> None:
+        if self._judge is not None:
+            self._judge.close()
+            self._judge = None
+
+    def _host(self) -> Host:
+        self._start()
+        assert self._nursery is not None and self._builder is not None
+        settings = self.settings
+        return Host(
+            nursery=self._nursery,
+            builder=self._builder,
+            problem=self.spec.source,
+            device=settings.device,
+            size=settings.size,
+            sizes=self.spec.sizes,
+            cache_dir=settings.cache_dir,
+            hidden=settings.hidden,
+            init_args=self._init_args,
+            sampler=self._libraries.sampler,
+            cuda_helper=self._libraries.cuda_helper,
+        )
+
     def _start(self) -> None:
-        try:
+        with _failures_as_ours():
             if self._nursery is None:
                 self._start_nursery()
-            if self._judge is None:
+            if self._judge is None or not self._judge.alive:
                 self._start_judge()
-        except NurseryError as error:
-            raise EvaluatorError(f"{error}. Run `agent doctor` to see what this machine lacks.") from error
 
     def _start_nursery(self) -> None:
         level = probe_level()
@@ -237,64 +236,39 @@ class Evaluator:
     def _start_judge(self) -> None:
         assert self._nursery is not None and self._builder is not None
         settings = self.settings
-        self._judge = self._nursery.spawn(
-            "tools.judge.main:main",
-            {
-                "source": self.spec.source,
-                "size": settings.size,
-                "device": settings.device,
-                "rule": settings.rule,
-                "precision": settings.precision.value if settings.precision else None,
-                "require_own_kernels": settings.require_own_kernels,
-                "repair_inputs": settings.repair_inputs,
-                "compile_baselines": settings.compile_baselines,
-                "autotune_baseline": settings.autotune_baseline,
-                "cache_dir": str(settings.cache_dir),
-                "hidden": [str(path.absolute()) for path in settings.hidden],
-                "compiler": self._builder.toolchain.describe(cuda=settings.device == "cuda"),
-                "sampler": str(self._libraries.sampler) if self._libraries.sampler else None,
-                "helper": str(self._libraries.cuda_helper) if self._libraries.cuda_helper else None,
-                "reduction": str(self._libraries.reduction) if self._libraries.reduction else None,
-            },
-            sandboxed=False,
-            limits=Limits(seconds=7 * 86400, memory_bytes=1 << 50, processes=4096, file_bytes=1 << 50, open_files=4096),
-            share_nursery=True,
-        )
-        self._init_args = self._receive(SETUP_SECONDS, "ready")["init_args"]
+        args = {
+            "source": self.spec.source,
+            "size": settings.size,
+            "device": settings.device,
+            "rule": settings.rule,
+            "precision": settings.precision.value if settings.precision else None,
+            "require_own_kernels": settings.require_own_kernels,
+            "repair_inputs": settings.repair_inputs,
+            "compile_baselines": settings.compile_baselines,
+            "autotune_baseline": settings.autotune_baseline,
+            "cache_dir": str(settings.cache_dir),
+            "hidden": [str(path.absolute()) for path in settings.hidden],
+            "compiler": self._builder.toolchain.describe(cuda=settings.device == "cuda"),
+            "sampler": str(self._libraries.sampler) if self._libraries.sampler else None,
+            "helper": str(self._libraries.cuda_helper) if self._libraries.cuda_helper else None,
+            "reduction": str(self._libraries.reduction) if self._libraries.reduction else None,
+        }
+        self._judge = JudgeProcess(self._nursery, args)
+        self._init_args = self._judge.ready["init_args"]
 
     def _request(self, operation: str, **arguments: Any) -> Any:
         self._start()
         assert self._judge is not None
-        try:
-            send_json(self._judge.sock, {"op": operation, **arguments}, timeout=60.0, max_bytes=MESSAGE_BYTES)
-        except ChannelError as error:
-            raise self._lost(error) from error
-        return self._receive(REQUEST_SECONDS, "result")
+        return self._judge.request(operation, **arguments)
 
-    def _receive(self, seconds: float, key: str) -> Any:
-        assert self._judge is not None
-        try:
-            reply = receive_json(self._judge.sock, timeout=seconds, max_bytes=MESSAGE_BYTES)
-        except ChannelError as error:
-            raise self._lost(error) from error
-        if "problem_error" in reply:
-            raise ProblemError(reply["problem_error"])
-        if "judge_error" in reply:
-            raise EvaluatorError(
-                f"the judge failed, which is our fault and not the candidate's:\n{reply['judge_error']}"
-            )
-        return reply[key]
 
-    def _lost(self, error: ChannelError) -> EvaluatorError:
-        assert self._judge is not None
-        status = self._judge.wait(5.0)
-        self._judge.kill()
-        self._judge.close()
-        self._judge = None
-        detail = f": {status.output[-1000:]}" if status is not None and status.output else ""
-        return EvaluatorError(
-            f"the judge's process ended ({error}); a new one is started for the next candidate{detail}"
-        )
+@contextlib.contextmanager
+def _failures_as_ours() -> Generator[None]:
+    """What the machine lacks becomes an EvaluatorError."""
+    try:
+        yield
+    except NurseryError as error:
+        raise EvaluatorError(f"{error}. Run `agent doctor` to see what this machine lacks.") from error
 
 
 def _program(source: str, build: BuildResult) -> dict[str, Any]:
@@ -303,3 +277,6 @@ def _program(source: str, build: BuildResult) -> dict[str, Any]:
     kernels = sorted({name for m in build.modules for k in m.kernels for name in (k.name, k.mangled)})
     modules = [{"name": m.name, "library": m.library, "call": m.call} for m in build.modules]
     return {"source": source, "modules": modules, "kernels": kernels}
+
+
+__all__ = ["Evaluator", "EvaluatorError", "EvaluatorSettings", "default_cache_dir"]

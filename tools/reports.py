@@ -8,6 +8,8 @@ from pydantic import Field
 
 from tools.edits import EditMismatch
 from tools.experiment import Experiment
+from tools.memcheck import MemoryCheck
+from tools.profiling import Profile
 from tools.tuning import TuneRow
 from tools.types import BuildResult, CorrectnessResult, Record, TimingResult, Verdict
 
@@ -71,6 +73,22 @@ class ExperimentReport(Record):
     experiment: Experiment
 
 
+class ProfileReport(Record):
+    """Where the time of one candidate goes. No evidence of any speed."""
+
+    kind: Literal["profile"] = "profile"
+    kernel: str
+    profile: Profile
+
+
+class MemoryReport(Record):
+    """Errors in one candidate's memory accesses. No verdict: finding none proves nothing."""
+
+    kind: Literal["memory"] = "memory"
+    kernel: str
+    memory: MemoryCheck
+
+
 class Refusal(Record):
     """The call was not carried out. `code` names the paragraph of the template, the rest are its facts."""
 
@@ -97,13 +115,13 @@ class Refusal(Record):
     report: KernelReport | None = None
 
 
-ToolRecord = KernelReport | TuneReport | ExperimentReport | Submitted | Refusal
+ToolRecord = KernelReport | TuneReport | ProfileReport | MemoryReport | ExperimentReport | Submitted | Refusal
 
 
 def kernels_of(record: ToolRecord) -> list[str]:
     """The ids of the candidates that a record tells of."""
     match record:
-        case KernelReport() | Submitted():
+        case KernelReport() | ProfileReport() | MemoryReport() | Submitted():
             return [record.kernel]
         case TuneReport():
             return [record.kernel, *(row.kernel for row in record.variants if row.kernel not in (None, record.kernel))]

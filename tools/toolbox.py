@@ -5,24 +5,33 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
 
 from tools.candidates import Candidate, Candidates, clean_source
 from tools.edits import Edit, EditMismatch, apply_edits
 from tools.registry import ArgumentsError, Tool, as_tool
-from tools.reports import ExperimentReport, KernelReport, Refusal, Submitted, ToolRecord, TuneReport
+from tools.reports import (
+    ExperimentReport,
+    KernelReport,
+    MemoryReport,
+    ProfileReport,
+    Refusal,
+    Submitted,
+    ToolRecord,
+    TuneReport,
+)
+from tools.stages import JudgeFailed, Stages
 from tools.tuning import Value
 from tools.tuning.tuner import CannotTune, Swept, confirmed, planned, sweep
-from tools.types import BuildResult, CorrectnessResult, TimingResult, Verdict
+from tools.types import Verdict
 
 if TYPE_CHECKING:
     from tools.evaluator import Evaluator
 
 Source = Annotated[str | None, Field(description="the whole Python file that defines ModelNew")]
 KernelId = Annotated[str | None, Field(description="the id of a source sent before, such as k1")]
-Result = TypeVar("Result")
 Choices = Annotated[list[Value], Field(min_length=1, max_length=32)]
 MOST_VARIANTS = 32
 MOST_SCRIPT_SECONDS = 60
@@ -32,10 +41,6 @@ class _Refused(Exception):  # noqa: N818 - an answer to the model, not an error
     def __init__(self, refusal: Refusal) -> None:
         super().__init__(refusal.code)
         self.refusal = refusal
-
-
-class _JudgeFailed(Exception):  # noqa: N818 - becomes a report to the model
-    pass
 
 
 class Toolbox:
@@ -52,7 +57,7 @@ class Toolbox:
         self._folder = folder
         self._evaluator = evaluator
         self._on_stage = on_stage
-        self._judge_failures = 0
+        self._stages = Stages(evaluator, self.candidates, on_stage)
         self.tools: dict[str, Tool] = {
             tool.name: tool
             for tool in map(
@@ -61,6 +66,8 @@ class Toolbox:
                     self.evaluate_kernel,
                     self.edit_kernel,
                     self.tune_kernel,
+                    self.profile_kernel,
+                    self.check_memory,
                     self.run_experiment,
                     self.compile_kernel,
                     self.run_correctness,
@@ -91,17 +98,17 @@ class Toolbox:
     def evaluate_kernel(self, source: Source = None, id: KernelId = None) -> KernelReport:
         """Build, check and time one candidate in one call, stopping at the first step that fails. The recommended
         tool. Give either the whole source of a new candidate or the id of one sent before."""
-        return self._advance(self._candidate("evaluate_kernel", source, id), "time")
+        return self._stages.advance(self._candidate("evaluate_kernel", source, id), "time")
 
     def compile_kernel(self, source: Source = None, id: KernelId = None) -> KernelReport:
         """Only build a candidate: compiler diagnostics, and registers, shared memory and spills of each kernel. Give
         either a source or an id."""
-        return self._advance(self._candidate("compile_kernel", source, id), "build")
+        return self._stages.advance(self._candidate("compile_kernel", source, id), "build")
 
     def run_correctness(self, source: Source = None, id: KernelId = None) -> KernelReport:
         """Check a candidate's outputs against an fp64 oracle on fresh inputs, building it first if needed. Give either
         a source or an id."""
-        return self._advance(self._candidate("run_correctness", source, id), "check")
+        return self._stages.advance(self._candidate("run_correctness", source, id), "check")
 
     def time_kernel(self, id: Annotated[str, Field(description="the id of a candidate, such as k1")]) -> KernelReport:
         """Time a correct candidate against the reference, again if it was timed before; it is checked first if it
@@ -109,7 +116,7 @@ class Toolbox:
         candidate = self._known("time_kernel", id)
         if candidate.state.correct and candidate.state.timing is not None:
             candidate = self.candidates.update(candidate.id, timing=None)
-        return self._advance(candidate, "time")
+        return self._stages.advance(candidate, "time")
 
     def edit_kernel(
         self,
@@ -129,14 +136,14 @@ class Toolbox:
         if source == parent.source:
             raise _Refused(Refusal(tool="edit_kernel", code="edit_changes_nothing", given=id))
         candidate, _ = self.candidates.add(source, edited_from=parent.id)
-        return self._advance(candidate, "time" if evaluate else "save")
+        return self._stages.advance(candidate, "time" if evaluate else "save")
 
     def submit(
         self, id: Annotated[str, Field(description="the id of the candidate to submit, such as k1")]
     ) -> Submitted | Refusal:
         """End the run with this candidate when you expect nothing faster any more. It must be correct; it is checked
         and timed first if it was not. The fastest correct candidate of the run wins, whichever is submitted."""
-        report = self._advance(self._known("submit", id), "time")
+        report = self._stages.advance(self._known("submit", id), "time")
         if report.verdict is not Verdict.CORRECT:
             return Refusal(tool="submit", code="submit_not_correct", given=report.kernel, report=report)
         best = self.candidates.best
@@ -168,14 +175,42 @@ class Toolbox:
             raise _Refused(error.refusal(parent.id)) from None
         stage = partial(self._on_stage, f"{len(plan.sources)} variants of {parent.id}")
         try:
-            swept = self._twice(lambda: sweep(self._evaluator, plan, parent.folder / "variants", stage))
-        except _JudgeFailed as failed:
+            swept = self._stages.twice(lambda: sweep(self._evaluator, plan, parent.folder / "variants", stage))
+        except JudgeFailed as failed:
             return plan.report(parent.id, Swept(judge_failure=str(failed)), None)
 
         def judge(variant: str) -> KernelReport:
-            return self._advance(self.candidates.add(variant, edited_from=parent.id)[0], "time")
+            return self._stages.advance(self.candidates.add(variant, edited_from=parent.id)[0], "time")
 
         return plan.report(parent.id, *confirmed(swept, judge))
+
+    def profile_kernel(
+        self, id: Annotated[str, Field(description="the id of a candidate, such as k1")]
+    ) -> ProfileReport | KernelReport:
+        """Find out where the time of a candidate goes and what limits it: on a GPU for each of its kernels throughputs
+        against the peak, occupancy, what warps wait for, how memory is accessed, and the profiler's advice; on a CPU
+        the share of each function. Ends with the first thing to try. The candidate is built first if it was not."""
+        candidate = self._known("profile_kernel", id)
+        report = self._stages.advance(candidate, "build")
+        if report.build is None or not report.build.ok:
+            return report
+        self._on_stage(id, "profile")
+        found = self._evaluator.profile(candidate.source, report.build, candidate.folder / "profile")
+        return ProfileReport(kernel=id, profile=found)
+
+    def check_memory(
+        self, id: Annotated[str, Field(description="the id of a candidate, such as k1")]
+    ) -> MemoryReport | KernelReport:
+        """Find errors in memory accesses and name the source lines: accesses outside of bounds, races, wrong barriers,
+        undefined behaviour, and memory that is read before it was written. Slow; meant for a candidate that gives wrong
+        or changing results, or crashes. It is built first if it was not."""
+        candidate = self._known("check_memory", id)
+        report = self._stages.advance(candidate, "build")
+        if report.build is None or not report.build.ok:
+            return report
+        self._on_stage(id, "memory")
+        found = self._evaluator.check_memory(candidate.source, report.build, candidate.folder / "memory")
+        return MemoryReport(kernel=id, memory=found)
 
     def run_experiment(
         self,
@@ -195,7 +230,7 @@ class Toolbox:
 
     def judge(self, candidate: Candidate) -> KernelReport:
         """Take a candidate as far as it goes, without the model having asked."""
-        return self._advance(candidate, "time")
+        return self._stages.advance(candidate, "time")
 
     def _known(self, tool: str, name: str) -> Candidate:
         candidate = self.candidates.get(name)
@@ -214,87 +249,6 @@ class Toolbox:
         if not text:
             raise _Refused(Refusal(tool=tool, code="empty_source"))
         return self.candidates.add(text)[0]
-
-    def _advance(self, candidate: Candidate, until: Literal["save", "build", "check", "time"]) -> KernelReport:
-        """Run the stages up to `until` that the candidate has not been through; what is known is not run again."""
-        ran, judge_failure = False, None
-        if until != "save":
-            if not _usable(candidate.state.build):
-                candidate, ran = self._build(candidate), True
-            if until != "build" and candidate.state.build is not None and candidate.state.build.ok:
-                try:
-                    candidate, judged = self._twice(partial(self._judge, candidate, timed=until == "time"))
-                    ran = ran or judged
-                except _JudgeFailed as failed:
-                    ran, judge_failure = True, str(failed)
-        best = self.candidates.best
-        state = candidate.state
-        return KernelReport(
-            kernel=candidate.id,
-            asked=until,
-            edited_from=state.edited_from,
-            repeated=until != "save" and not ran,
-            leads=best is not None and best.id == candidate.id,
-            verdict=Verdict.JUDGE_ERROR if judge_failure is not None else state.verdict,
-            build=state.build,
-            correctness=state.correctness,
-            timing=state.timing,
-            judge_failure=judge_failure,
-        )
-
-    def _build(self, candidate: Candidate) -> Candidate:
-        self._on_stage(candidate.id, "build")
-        return self.candidates.update(candidate.id, build=self._evaluator.build(candidate.source, candidate.folder))
-
-    def _twice(self, work: Callable[[], Result]) -> Result:
-        """Have something judged; where the judge itself breaks down, once more with the new one that takes its place.
-
-        What brings it down twice is set aside, so that it can't end the run. If the next one does too, it is no matter
-        of the candidate, and the EvaluatorError passes.
-        """
-        from tools.evaluator import EvaluatorError
-
-        try:
-            try:
-                judged = work()
-            except EvaluatorError:
-                judged = work()
-        except EvaluatorError as error:
-            self._judge_failures += 1
-            if self._judge_failures > 1:
-                raise
-            raise _JudgeFailed(str(error)[-4000:]) from error
-        self._judge_failures = 0
-        return judged
-
-    def _judge(self, candidate: Candidate, *, timed: bool) -> tuple[Candidate, bool]:
-        ran = False
-        build = candidate.state.build
-        assert build is not None
-        if candidate.state.verdict in (None, Verdict.JUDGE_ERROR):
-            self._on_stage(candidate.id, "check")
-            checked = self._evaluator.check(candidate.source, build)
-            candidate, ran = self.candidates.update(candidate.id, correctness=checked), True
-        if timed and candidate.state.correct and candidate.state.timing is None:
-            self._on_stage(candidate.id, "time")
-            timed_or_not = self._evaluator.time(candidate.source, build)
-            known = (
-                {"timing": timed_or_not}
-                if isinstance(timed_or_not, TimingResult)
-                # A timed call unmasked it: what the checks before had measured stays beside the new verdict.
-                else {"correctness": _with_trials_of(candidate.state.correctness, timed_or_not)}
-            )
-            candidate, ran = self.candidates.update(candidate.id, **known), True
-        return candidate, ran
-
-
-def _with_trials_of(before: CorrectnessResult | None, after: CorrectnessResult) -> CorrectnessResult:
-    return after.model_copy(update={"trials": before.trials, "precision": before.precision}) if before else after
-
-
-def _usable(build: BuildResult | None) -> bool:
-    """False when there is no build, or when one of its libraries is gone since (a cleared cache, another machine)."""
-    return build is not None and all(Path(module.library).exists() for module in build.modules)
 
 
 __all__ = ["KernelReport", "Refusal", "Submitted", "ToolRecord", "Toolbox"]

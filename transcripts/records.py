@@ -53,8 +53,27 @@ class TimingView(BaseModel):
     findings: list[FindingView] = []
 
 
+class LimitView(BaseModel):
+    code: str = ""
+
+
+class ProfileView(BaseModel):
+    limit: LimitView | None = None
+
+
+class AccessView(BaseModel):
+    kind: str = ""
+    detail: str = ""
+    file: str | None = None
+    line: int | None = None
+
+
+class MemoryView(BaseModel):
+    findings: list[AccessView] = []
+
+
 class RecordView(BaseModel):
-    """A `KernelReport`, an `EvaluationResult`, a `Submitted` or a `Refusal`, whichever fields it has."""
+    """Any record of a tool's, or an `EvaluationResult`: whichever of these fields it has."""
 
     kind: str = ""
     kernel: str | None = None
@@ -65,6 +84,8 @@ class RecordView(BaseModel):
     build: BuildView | None = None
     correctness: CorrectnessView | None = None
     timing: TimingView | None = None
+    profile: ProfileView | None = None
+    memory: MemoryView | None = None
 
     @classmethod
     def of(cls, record: JsonObject) -> RecordView:
@@ -83,6 +104,12 @@ class RecordView(BaseModel):
             return self.verdict
         if self.kind in ("submitted", "tuned", "experiment"):
             return self.kind
+        if self.kind == "profile":
+            limit = self.profile.limit if self.profile is not None else None
+            return f"profiled: {limit.code.replace('_', ' ')}" if limit is not None else "profiled"
+        if self.kind == "memory":
+            count = len(self.memory.findings) if self.memory is not None else 0
+            return f"memory checked: {count} finding{'s' if count != 1 else ''}"
         return "built" if self.build is not None and self.build.ok else "saved" if self.kernel else "done"
 
     def findings(self) -> Iterator[FindingView]:
@@ -90,3 +117,6 @@ class RecordView(BaseModel):
         for stage in (self.build, self.correctness, self.timing):
             if stage is not None:
                 yield from stage.findings
+        for access in self.memory.findings if self.memory is not None else []:
+            place = f" at {access.file}:{access.line}" if access.line is not None else ""
+            yield FindingView(summary=f"{access.kind.replace('_', ' ')}{place}: {access.detail}")

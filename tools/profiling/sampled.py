@@ -1,0 +1,74 @@
+"""In an untrusted process on the CPU: which functions the time of a forward is spent in."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from tools.probe.subject import load
+from tools.profiling.symbols import Mapped, Symbols, mapped_files
+from tools.worker.poison import Poison
+from tools.worker.profile import _kind
+
+INTERVAL_US = 1000
+SAMPLES = 65536
+MOST_ROWS = 64
+
+
+def measure(args: dict[str, Any], _guard: Poison) -> dict[str, Any]:
+    """Sample program counters over about `args["seconds"]` of warm calls.
+
+    Returns `rows` of [symbol or None, file name, whose, samples], the number of `samples`, `calls`, `wall` seconds, and
+    seconds of CPU time: `cpu` of all threads, `main` of the one that calls.
+    """
+    subject = load(args)
+    subject.forward()
+    library = ctypes.CDLL(str(args["sampler"]))
+    buffer = (ctypes.c_ulong * SAMPLES)()
+    if library.sampler_start(ctypes.c_long(INTERVAL_US)) != 0:
+        raise OSError("the sampler could not be started")
+    calls, began, cpu, main = 0, time.monotonic(), time.process_time(), time.thread_time()
+    try:
+        while calls == 0 or time.monotonic() - began < float(args["seconds"]):
+            subject.forward()
+            calls += 1
+    finally:
+        wall, cpu, main = time.monotonic() - began, time.process_time() - cpu, time.thread_time() - main
+        taken = int(library.sampler_stop(buffer, ctypes.c_uint(SAMPLES)))
+    return {
+        "rows": _rows([int(pc) for pc in buffer[:taken]], subject.libraries.paths),
+        "samples": taken,
+        "calls": calls,
+        "wall": wall,
+        "cpu": cpu,
+        "main": main,
+        "cores": len(os.sched_getaffinity(0)),
+        "bytes": subject.bytes_touched,
+    }
+
+
+def _rows(counters: list[int], own: list[str]) -> list[list[Any]]:
+    mapped, tables = mapped_files(), dict[str, Symbols]()
+    found: Counter[tuple[str | None, str]] = Counter()
+    for pc, count in Counter(counters).items():
+        place = next((m for m in mapped if m.start <= pc < m.end), Mapped(0, 0, 0, ""))
+        name = None
+        if place.path.startswith("/"):
+            table = (
+                tables.setdefault(place.path, Symbols(place.path)) if place.path not in tables else tables[place.path]
+            )
+            name = table.name(pc - place.start + place.offset)
+        found[name, place.path] += count
+    return [
+        [None if name is None else _plain(name), Path(path).name[:120], _kind(path, own), count]
+        for (name, path), count in found.most_common(MOST_ROWS)
+    ]
+
+
+def _plain(name: str) -> str:
+    """As the model knows it: the fast route's headers have a namespace of their own."""
+    return name.replace("kfast_api::", "")[:400]
