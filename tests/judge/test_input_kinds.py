@@ -75,13 +75,39 @@ def test_nearly_all_of_one_value(kind: str, value: float):
     assert 0.98 < share < 1.0
 
 
+@pytest.mark.parametrize("power", [1, 2])
+def test_uneven_inputs_lie_for_the_most_part_in_one_element(power: int):
+    given = [drawn(64, 100), drawn(64, 100, seed=2)]
+    first, second = derive("uneven", given, generator())
+    sizes = torch.cat([first.flatten(), second.flatten()]).abs() ** power
+    largest = sizes.argmax()
+    assert float(sizes[largest]) > 0.5 * float(sizes.sum())
+    assert bool((sizes > 0).all())
+    assert float(first.abs().max()) == pytest.approx(100 * float(given[0].abs().mean()), rel=1e-5)
+    places = {int(derived("uneven", given[0], seed).abs().argmax()) for seed in range(20)}
+    assert len(places) > 15
+
+
+def test_uneven_inputs_keep_signs_strides_and_what_is_not_finite():
+    t = drawn(40, 50).abs().t()
+    assert bool((derived("uneven", t) > 0).all())
+    assert bool((derived("uneven", -t) < 0).all())
+    assert derived("uneven", t).stride() == t.stride()
+    masked = torch.full((2000,), -float("inf"))
+    masked[:1000] = drawn(1000)
+    found = derived("uneven", masked)
+    assert bool(torch.isfinite(found[:1000]).all())
+    assert derived("uneven", torch.full((9,), -float("inf"))).isinf().all()
+    assert bool((derived("uneven", torch.zeros(100)) == 0).all())
+
+
 def test_ties_are_many_equal_values():
     found = derived("ties", drawn(10_000))
     assert torch.equal(found * 4, (found * 4).round())
     assert len(found.unique()) < 50
 
 
-@pytest.mark.parametrize("kind", TIED)
+@pytest.mark.parametrize("kind", sorted({*TIED} - {"uneven"}))
 def test_kinds_with_equal_values_are_marked_as_such(kind: str):
     found = derived(kind, drawn(10_000))
     assert len(found.unique()) < 0.2 * found.numel()
