@@ -24,8 +24,9 @@ from tools.judge.deadline import deadline
 from tools.judge.errors import Error, measure
 from tools.judge.inputs import OWN, SPECIAL, derive, shake
 from tools.judge.limits import Floor, Limit
+from tools.judge.oracle import DoubleOracle
 from tools.judge.preflight import check_size
-from tools.judge.reference import Reference, oracle_model, run_oracle
+from tools.judge.reference import Reference, oracle_model
 from tools.judge.variation import Repair
 from tools.types import PrecisionClass
 from tools.worker.arena import CANARY, Arena, Layout, guards, tensor_at
@@ -89,6 +90,7 @@ class Bench:
         self.training = self.model.training
         self.oracle: Oracle = "fp64"
         self._oracle_model = oracle_model(self.model)
+        self._double = DoubleOracle(self.problem)
         self.mutates = False
         self.reference_seconds = 0.0
         self._trials: OrderedDict[tuple[str, int], Trial] = OrderedDict()
@@ -155,7 +157,7 @@ class Bench:
         returned = {t.data_ptr() for t in reference}
         mutated = [i for i in changed if given[i].data_ptr() not in returned]
         reference = [t.detach() for t in reference] + [given[i] for i in mutated]
-        truth = self._truth(oracle, spec, tensors, rng, mutated, reference)
+        truth = self._truth(model, oracle, spec, tensors, rng, mutated, reference)
         errors = [measure(r, o) for r, o in zip(reference, truth, strict=True)]
         sound = all(
             e.unsound == 0 and (not r.is_floating_point() or e.relative < 0.05 or e.scale == 0)
@@ -165,6 +167,7 @@ class Bench:
 
     def _truth(
         self,
+        model: torch.nn.Module,
         oracle: torch.nn.Module,
         spec: dict[str, Any],
         tensors: list[torch.Tensor],
@@ -173,17 +176,17 @@ class Bench:
         reference: list[torch.Tensor],
     ) -> list[torch.Tensor]:
         """Oracle outputs in fp64; where fp64 can't run, the strictest fp32, which the result then says."""
-        if self.oracle == "fp64" and not self.uses_rng:
+        if self.oracle != "fp32" and not self.uses_rng:
             try:
-                doubled = [t.double() if t.is_floating_point() else t.clone() for t in tensors]
-                found = run_oracle(self.problem, oracle, spec, doubled, rng)
-                return [t.detach() for t in found] + [doubled[i] for i in mutated]
+                found = self._double.run(oracle, spec, tensors, mutated=mutated, reference=reference)
+                self.oracle = self._double.name
+                return found
             except ProblemError:
                 raise
             except Exception:
                 self.oracle = "fp32"
         given = [t.clone() for t in tensors]
-        found = self.problem.run(self.model, spec, given, tf32=False, seed=rng)[1]
+        found = self.problem.run(model, spec, given, tf32=False, seed=rng)[1]
         return [t.detach() for t in found] + [given[i] for i in mutated]
 
     def _detect_rng(self) -> bool:
@@ -229,8 +232,14 @@ class Bench:
         with torch.no_grad():
             for parameter in [*short.parameters(), *short.buffers()]:
                 parameter.data = rule.rounded(parameter.data, name)
-        inputs = [rule.rounded(t.double(), name) if t.is_floating_point() else t for t in trial.tensors]
-        outputs = run_oracle(self.problem, short, trial.spec, inputs, None) + [inputs[i] for i in trial.mutated]
+        outputs = self._double.run(
+            short,
+            trial.spec,
+            trial.tensors,
+            mutated=trial.mutated,
+            reference=trial.reference,
+            prepare=lambda t: rule.rounded(t.double(), name),
+        )
         return [measure(s, o) for s, o in zip(outputs, trial.oracle, strict=False)]
 
     def ambiguous(self, trial: Trial, output: int) -> torch.Tensor:
@@ -242,17 +251,25 @@ class Bench:
             return mask
         near = NEAR_TIE_SPECIAL if trial.kind in SPECIAL else NEAR_TIE
         for _ in range(NEAR_TIE_DRAWS):
-            shaken = [shake(t.double(), near, generator) if t.is_floating_point() else t for t in trial.tensors]
-            found = run_oracle(self.problem, self._oracle_model, trial.spec, shaken, None)
-            mask |= [*found, *(shaken[i] for i in trial.mutated)][output] != trial.oracle[output]
+            found = self._double.run(
+                self._oracle_model,
+                trial.spec,
+                trial.tensors,
+                mutated=trial.mutated,
+                reference=trial.reference,
+                prepare=lambda t: shake(t.double(), near, generator),
+            )
+            mask |= found[output] != trial.oracle[output]
         return mask
 
     def limit(self, trial: Trial, output: int, demanded: PrecisionClass | None) -> Limit:
         """The limit on one output of a trial."""
         reference = trial.reference[output]
-        own = rule.own_limit(self.floor, trial.errors[output], reference.dtype, demanded, output)
-        special = trial.kind not in (OWN, "one_element", "weights")
-        return rule.special_limit(own, trial.errors[output]) if special else own
+        if trial.kind in SPECIAL:
+            return rule.special_limit(
+                rule.own_limit(self.floor, trial.errors[output], reference.dtype, demanded), trial.errors[output]
+            )
+        return rule.own_limit(self.floor, trial.errors[output], reference.dtype, demanded, output)
 
     def _layout_inputs(self, trial: Trial) -> tuple[list[list[dict[str, Any]]], int]:
         layout = Layout()

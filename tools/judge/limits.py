@@ -8,8 +8,8 @@ A candidate must be no less accurate than the reference as it runs, or than hone
 What counts as fp32 grade is the loosest of three. (1) FLOOR_RMS times the larger error of two honest fp32 evaluations
 of the reference. (2) What a sequential fp32 sum of K terms costs (2 * u * sqrt(K), relative; K is the longest
 reduction of the problem): a kernel that adds in plain order is honest though a library adds in blocks. (3) A tenth of
-what operands of ten mantissa bits would cost, which is absolute: a variance in one pass or a mean near zero loses digits
-that a reference in two passes keeps, and is still three bits better than TF32. docs/judge.md has the
+what operands of ten mantissa bits would cost, which is absolute: a variance in one pass or a mean near zero loses
+digits that a reference in two passes keeps, and is still three bits better than TF32. docs/judge.md has the
 calibration.
 """
 
