@@ -10,7 +10,7 @@ from __future__ import annotations
 import copy
 import time
 from collections.abc import Callable, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import torch
 
@@ -26,6 +26,7 @@ SAME = 1e-9
 """Largest difference over the peak, of fp64 results that differ by the order of additions alone."""
 
 Tensors = list[torch.Tensor]
+T = TypeVar("T")
 _EXHAUSTED = ("out of memory", "can't allocate memory", "alloc_failed", "not enough memory")
 
 
@@ -103,18 +104,10 @@ class DoubleOracle:
     def _independent(self, job: _Job, rows: int, reference: Tensors) -> bool | None:
         """Whether rows are mapped one by one; None where a slice of that many does not fit either."""
         try:
-            first = _unless_exhausted(lambda: job.part(0, rows))
-            second = _unless_exhausted(lambda: job.part(rows // 2, rows))
+            return _unless_exhausted(lambda: _rows_alone(job, rows, reference))
         except Exception:
             # Whatever a module makes of fewer rows than it was written for.
             return False
-        if first is None or second is None:
-            return None
-        if not first or any(t.dim() == 0 or t.size(0) != rows for t in first) or len(first) != len(reference):
-            return False
-        if not all(_same(a[rows // 2 :], b) for a, b in zip(first, second, strict=True)):
-            return False
-        return all(_near(whole, part) for whole, part in zip(reference, first, strict=True))
 
 
 class _Job:
@@ -182,8 +175,18 @@ class _Job:
         return [t.detach() for t in found] + [doubled[i] for i in self.mutated]
 
 
-def _unless_exhausted(evaluate: Callable[[], Tensors]) -> Tensors | None:
-    """What `evaluate` gives, or None where memory was not enough."""
+def _rows_alone(job: _Job, rows: int, reference: Tensors) -> bool:
+    """Whether the second half of the first `rows` rows comes out alike without the first half, and both near what the
+    reference made of all rows."""
+    first = job.part(0, rows)
+    if not first or any(t.dim() == 0 or t.size(0) != rows for t in first) or len(first) != len(reference):
+        return False
+    second = job.part(rows // 2, rows)
+    alike = all(_same(a[rows // 2 :], b) for a, b in zip(first, second, strict=True))
+    return alike and all(_near(whole, part) for whole, part in zip(reference, first, strict=True))
+
+
+def _unless_exhausted(evaluate: Callable[[], T]) -> T | None:
     try:
         return evaluate()
     except (RuntimeError, MemoryError) as error:
