@@ -66,7 +66,7 @@ def check_candidate(host: Host, source: str, build: BuildResult, folder: Path) -
 
     `folder` keeps what the tools leave. Raises NurseryError where no child can be started.
     """
-    began = time.monotonic()
+    began, folder = time.monotonic(), folder.absolute()
     size, fits = host.small, None
     poison, answer, fits_here = _poison(host, source, build, size)
     if size != host.size:
@@ -150,8 +150,8 @@ def device_command(program: Path, check: Check) -> list[str]:
     """compute-sanitizer with one tool, as a prefix to a program."""
     return [
         str(program),
-        *("--tool", check, "--print-limit", "40", "--show-backtrace", "no"),
-        *("--target-processes", "application-only"),
+        *("--tool", check, "--print-limit", "40", "--show-backtrace", "device"),
+        *("--target-processes", "application-only", "--launch-timeout", "60"),
     ]
 
 

@@ -20,11 +20,15 @@ _INVALID = re.compile(
 )
 _UNINITIALIZED = re.compile(r"^Uninitialized (?P<space>__\w+__|\w+) memory read of size (?P<size>[\d,]+) bytes")
 _BARRIER = re.compile(r"^Barrier error detected\. ?(?P<what>.*)")
-_RACE = re.compile(r"^(?P<severity>Error|Warning): Race reported between (?P<first>\w+) access (?P<at>at .+)$")
+_RACE = re.compile(r"^(?P<severity>\w+): Race reported between (?P<first>\w+) access (?P<at>at .+)$")
 _SECOND = re.compile(r"^and (?P<second>\w+) access (?P<at>at .+?)(?: \[(?P<hazards>[\d,]+) hazards?\])?$")
-# Newer: at kernel(float *)+0x1a0 in file.cu:12. Older: at 0x1a0 in file.cu:12:kernel(float*).
-_NEW_PLACE = re.compile(r"^at (?P<function>.+?)\+0x[0-9a-f]+(?: in (?P<file>.+):(?P<line>\d+))?$")
-_OLD_PLACE = re.compile(r"^at 0x[0-9a-f]+ in (?:(?P<file>[^:]+):(?P<line>\d+):)?(?P<function>.+)$")
+# Newer: at kernel(float *)+0x1a0 in file.cu:12. Older: at 0x1a0 in file.cu:12:kernel(float*). Without line information
+# the file is missing.
+_NEW_PLACE = re.compile(r"^at (?P<function>.+?)[+:]0x[0-9a-f]+(?: in (?P<file>.+):(?P<line>\d+))?$")
+_OLD_PLACE = re.compile(
+    r"^at 0x[0-9a-f]+ in (?:(?P<file>[^:]+):(?P<line>\d+)(?::(?P<function>.+))?|(?P<bare>[^:]+(?:::.+)?))$"
+)
+_FRAME = re.compile(r"^Device Frame: ?(?P<function>.+?)(?:[+:]0x[0-9a-f]+)? in (?P<file>.+):(?P<line>\d+)$")
 _THREAD = re.compile(r"^by (?P<who>thread \S+ in block \S+)")
 _ADDRESS = re.compile(r"(?:^Access at|^Address) 0x[0-9a-f]+ is (?P<what>.+)")
 _NEAREST = re.compile(
@@ -38,8 +42,8 @@ class _Block:
     kind: str
     detail: str
     function: str | None = None
-    at: tuple[str, int] | None = None
-    other: tuple[str, int] | None = None
+    at: list[tuple[str, int]] = field(default_factory=list)
+    other: list[tuple[str, int]] = field(default_factory=list)
     count: int = 1
     extra: list[str] = field(default_factory=list)
 
@@ -86,8 +90,9 @@ def errors_counted(output: str) -> int | None:
     return int(sums[-1]) if sums else None
 
 
-def _place(at: tuple[str, int] | None, places: Places) -> Place | None:
-    return places.locate(*at) if at else None
+def _place(at: list[tuple[str, int]], places: Places) -> Place | None:
+    """The innermost place in the model's source: what a header's helper does is its caller's."""
+    return next((place for file, line in at if (place := places.locate(file, line)) is not None), None)
 
 
 def _blocks(output: str) -> Iterator[_Block]:
@@ -123,7 +128,7 @@ def _start(line: str) -> _Block | None:
     if match := _BARRIER.match(line):
         return _Block("barrier", match["what"].rstrip(".") or "barrier error")
     if match := _RACE.match(line):
-        block = _Block("race" if match["severity"] == "Error" else "race_warning", match["first"].lower())
+        block = _Block("race" if match["severity"].lower() == "error" else "race_warning", match["first"].lower())
         block.function, block.at = _where(match["at"])
         return block
     return None
@@ -131,12 +136,14 @@ def _start(line: str) -> _Block | None:
 
 def _continue(block: _Block, line: str) -> None:
     if match := _SECOND.match(line):
-        if block.other is None:
+        if not block.other:
             _, block.other = _where(match["at"])
             block.detail += f" and {match['second'].lower()}"
         block.count = int((match["hazards"] or "1").replace(",", ""))
     elif line.startswith("at ") and block.function is None:
         block.function, block.at = _where(line)
+    elif match := _FRAME.match(line):
+        block.at.append((match["file"], int(match["line"])))
     elif match := _THREAD.match(line):
         block.extra.append(f"by {match['who']}")
     elif match := _ADDRESS.match(line):
@@ -146,9 +153,10 @@ def _continue(block: _Block, line: str) -> None:
         block.extra.append(f"{match['far']}, of {match['size']} bytes")
 
 
-def _where(text: str) -> tuple[str | None, tuple[str, int] | None]:
+def _where(text: str) -> tuple[str | None, list[tuple[str, int]]]:
     match = _OLD_PLACE.match(text) or _NEW_PLACE.match(text)
     if match is None:
-        return None, None
-    at = (match["file"], int(match["line"])) if match["line"] else None
-    return match["function"].strip(), at
+        return None, []
+    found = match.groupdict()
+    function = found["function"] or found.get("bare")
+    return function and function.strip(), [(found["file"], int(found["line"]))] if found["line"] else []

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tools.profiling.records import KernelCounters, KernelRun, Limit, SymbolShare
+from tools.profiling.records import KernelCounters, KernelRun, Limit, LimitCode, SymbolShare
 from tools.types import KernelResources
 
 NEAR_PEAK = 60.0
@@ -17,7 +17,7 @@ NEAR_PEAK = 60.0
 NEAR_BANDWIDTH = 0.6
 """Share of the measured copy bandwidth above which memory counts as what limits."""
 
-_LATENCY = {
+_LATENCY: dict[str, LimitCode] = {
     "long_scoreboard": "waits_for_global_memory",
     "lg_throttle": "too_many_memory_instructions",
     "short_scoreboard": "waits_for_shared_memory",
@@ -42,7 +42,7 @@ def of_samples(
     shares = {kind: sum(s.share for s in symbols if s.whose == kind) for kind in ("own", "library", "other")}
     first = {kind: next((s for s in symbols if s.whose == kind), None) for kind in shares}
 
-    def limit(code: str, kind: str, **observed: float | str) -> Limit:
+    def limit(code: LimitCode, kind: str, **observed: float | str) -> Limit:
         top = first[kind]
         named = top and (top.symbol or top.file)
         return Limit(code=code, subject=named, observed={**observed, "share": top.share if top else 0.0})
@@ -104,7 +104,7 @@ def of_counters(kernel: KernelCounters) -> Limit:
     """On CUDA with counters, for the launch that takes the most time."""
     m = kernel.metrics
 
-    def limit(code: str, *names: str, **more: float | str) -> Limit:
+    def limit(code: LimitCode, *names: str, **more: float | str) -> Limit:
         return Limit(code=code, subject=kernel.name, observed={n: m[n] for n in names if n in m} | more)
 
     def get(name: str) -> float:
@@ -132,7 +132,12 @@ def of_counters(kernel: KernelCounters) -> Limit:
     peaks = {name: get(name) for name in ("dram", "l2", "l1", "sm")}
     highest = max(peaks, key=lambda name: peaks[name])
     if peaks[highest] >= NEAR_PEAK:
-        codes = {"dram": "memory_bandwidth", "l2": "l2_bandwidth", "l1": "l1_throughput", "sm": "arithmetic"}
+        codes: dict[str, LimitCode] = {
+            "dram": "memory_bandwidth",
+            "l2": "l2_bandwidth",
+            "l1": "l1_throughput",
+            "sm": "arithmetic",
+        }
         return limit(codes[highest], highest, "l2_hit", "l1_hit", "issue_active")
     reason = next((r for r in kernel.stalls if r in _LATENCY), None)
     latency: dict[str, float | str] = {}

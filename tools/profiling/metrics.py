@@ -86,4 +86,21 @@ SECTIONS = (
 )
 """Those whose rules are worth reading; the ones on coalescing and bank conflicts are in SourceCounters."""
 
-ALL: tuple[str, ...] = (*METRICS.values(), ISSUE_LATENCY, *STALL_METRICS.values())
+_EXTRA = (
+    "tensor_pipe",
+    "fma_pipe",
+    "dram_read",
+    "dram_written",
+    "load_sectors_per_request",
+    "store_sectors_per_request",
+    "load_sector_use",
+    "store_sector_use",
+    "shared_wavefronts",
+    "bank_conflicts_load",
+    "bank_conflicts_store",
+    "sectors",
+    "local_load_sectors",
+    "local_store_sectors",
+)
+BESIDE_SECTIONS: tuple[str, ...] = tuple(METRICS[name] for name in _EXTRA)
+"""What the sections do not collect by themselves, on every version and device."""

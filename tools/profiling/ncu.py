@@ -12,19 +12,20 @@ from typing import Any
 from tools.judge.ownership import bare_name
 from tools.probe.host import Host
 from tools.probe.records import Trouble
-from tools.profiling.metrics import ALL, SECTIONS
+from tools.profiling.metrics import BESIDE_SECTIONS, SECTIONS
 from tools.profiling.ncu_csv import parse
 from tools.profiling.records import KernelCounters, Unavailable
 from tools.sandbox import SandboxError
 
 NCU_SECONDS = 120.0
 IMPORT_SECONDS = 30.0
+MOST_TRIES = 3
 MOST_LAUNCHES = 8
 """Launches of one call that are measured: each takes a few dozen replays."""
 
 _PARAMETERS = Path("/proc/driver/nvidia/params")
-# Options of newer versions, left out where this one does not know them.
 _PERMISSION = "ERR_NVGPUCTRPERM"
+_UNKNOWN_METRIC = re.compile(r"[Ff]ailed to find metric:? *([\w.]+)")
 _ERROR = re.compile(r"^==ERROR== *(.+)$", re.MULTILINE)
 
 
@@ -48,17 +49,19 @@ def counters_need_root() -> bool:
     return re.search(r"RmProfilingAdminOnly:\s*0", text) is None
 
 
-def profile_command(ncu: Path, kernels: Sequence[str], report: Path) -> list[str]:
-    """Measure the candidate's own `kernels` (demangled or mangled names) between the marks, into the file `report`."""
-    names = sorted({re.escape(bare_name(name).rpartition("::")[2]) for name in kernels if not name.startswith("_Z")})
+def profile_command(
+    ncu: Path, kernels: Sequence[str], report: Path, metrics: Sequence[str] = BESIDE_SECTIONS
+) -> list[str]:
+    """Measure the candidate's own `kernels` (demangled names) between the marks, into the file `report`."""
+    names = sorted({re.escape(bare_name(name).rpartition("::")[2]) for name in kernels})
     return [
         str(ncu),
         *("--target-processes", "application-only", "--profile-from-start", "off"),
         *("--clock-control", "none"),
-        *("--kernel-name-base", "function", "--kernel-name", f"regex:^({'|'.join(names)})$"),
+        *("--kernel-name-base", "function", "--kernel-name", f"regex:^(.*::)?({'|'.join(names)})$"),
         *("--launch-count", str(MOST_LAUNCHES)),
         *(flag for section in SECTIONS for flag in ("--section", section)),
-        *("--metrics", ",".join(ALL)),
+        *(("--metrics", ",".join(metrics)) if metrics else ()),
         *("--force-overwrite", "--export", str(report)),
     ]
 
@@ -85,19 +88,28 @@ def count(
         return [], Unavailable(code="no_own_kernel"), None
     home = ncu.resolve().parent
     report = folder / "profile.ncu-rep"
-    prefix = profile_command(ncu, kernels, report)
+    report.unlink(missing_ok=True)
     privileged = counters_need_root() and os.geteuid() == 0
+    metrics, unknown = list(BESIDE_SECTIONS), set[str]()
     try:
-        found = host.run(
-            prefix,
-            "tools.profiling.traced:marked",
-            args,
-            folder,
-            NCU_SECONDS,
-            sockets=True,
-            counters=privileged,
-            readable=[home],
-        )
+        for _ in range(MOST_TRIES):
+            found = host.run(
+                profile_command(ncu, kernels, report, metrics),
+                "tools.profiling.traced:marked",
+                args,
+                folder,
+                NCU_SECONDS,
+                sockets=True,
+                counters=privileged,
+                readable=[home],
+            )
+            # A version or a device may lack one of them, and then measures nothing.
+            unknown = set(_UNKNOWN_METRIC.findall(found.output)) & set(metrics)
+            if report.is_file() or not unknown:
+                break
+            metrics = [name for name in metrics if name not in unknown]
+        else:
+            return [], Unavailable(code="failed", said=f"it does not know {', '.join(sorted(unknown))}"[:400]), None
         if not report.is_file():
             return [], failure(found.output, found.trouble), found.trouble
         pages = [host.execute(read_command(ncu, report, page), folder, IMPORT_SECONDS) for page in ("raw", "details")]

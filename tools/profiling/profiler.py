@@ -66,10 +66,14 @@ def profile_candidate(
 
     Takes at most MOST_SECONDS. Raises NurseryError where no child can be started.
     """
-    began = time.monotonic()
+    began, folder = time.monotonic(), folder.absolute()
     bandwidth = facts.device.measured_bandwidth if facts else None
     args = host.arguments(source, build)
-    found = _on_cpu(host, args, bandwidth) if host.device == "cpu" else _on_cuda(host, args, build, folder, facts)
+    found = (
+        _on_cpu(host, args, bandwidth)
+        if host.device == "cpu"
+        else _on_cuda(host, args, build, folder.absolute(), facts)
+    )
     return found.model_copy(update={"seconds": time.monotonic() - began})
 
 

@@ -10,6 +10,34 @@ from tools.probe.records import Trouble
 from tools.types import BuildResult, Evidence, Record
 
 Whose = Literal["own", "library", "other"]
+LimitCode = Literal[
+    "library_time",
+    "overhead",
+    "host_time",
+    "idle_cores",
+    "hot_function",
+    "memory_bandwidth",
+    "small_grid",
+    "local_memory",
+    "uncoalesced",
+    "bank_conflicts",
+    "tensor_cores",
+    "l2_bandwidth",
+    "l1_throughput",
+    "arithmetic",
+    "low_occupancy",
+    "waits_for_global_memory",
+    "too_many_memory_instructions",
+    "waits_for_shared_memory",
+    "waits_at_barriers",
+    "waits_at_fences",
+    "dependent_instructions",
+    "instruction_cache",
+    "branches",
+    "waits_for_tensor_cores",
+    "sleeps",
+    "not_told",
+]
 
 
 class SymbolShare(Record):
@@ -68,7 +96,7 @@ class KernelCounters(Record):
 class Limit(Record):
     """What limits the candidate most, as far as the figures tell: `code` names the sentence in the template."""
 
-    code: str
+    code: LimitCode
     subject: str | None = Field(default=None, description="the kernel or function that it is about")
     observed: dict[str, float | str] = Field(default_factory=dict)
 
