@@ -108,11 +108,11 @@ class Session:
         On the CPU the caches are flushed in an exchange of its own, which takes ten times longer than most calls and
         would drown them in the judge's clock. On CUDA the flush must stay right before the call, to hide its launch.
         """
-        if cold and self.bench.device == "cpu":
-            self.worker.ask({"op": "flush"}, CALL_SECONDS)
-            cold = False
         places = self.bench.slots[slot]
         request = {"op": "time", "inputs": spec, "tensors": places, "landing": 0, "seed": seed, "cold": cold}
+        if cold and self.bench.device == "cpu":
+            self.worker.ask({"op": "flush", "tensors": places}, CALL_SECONDS)
+            request |= {"cold": False, "placed": True}
         began = time.perf_counter_ns()
         reply = self.worker.run(request, self._patience)
         return reply, (time.perf_counter_ns() - began) / 1e3

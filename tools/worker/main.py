@@ -28,6 +28,8 @@ from tools.worker.stopwatch import Stopwatch
 from tools.worker.trees import TreeError, digest, flatten, unflatten
 
 Message = dict[str, Any]
+LARGE_INPUTS = 1 << 30
+"""Bytes from which two sets of inputs are not held at once."""
 
 
 def main(sock: socket.socket, args: dict[str, Any], fds: list[int]) -> None:
@@ -68,6 +70,7 @@ class Worker:
         self.call: Any = None
         self.tf32 = False
         self.kept: list[torch.Tensor] = []
+        self.placed: list[torch.Tensor] = []
         if self.device == "cuda" and args["guarded"]:
             # The first use of the profiler takes seconds, which this process still has.
             profile.cuda_kernels(self.stopwatch.flush)
@@ -143,8 +146,9 @@ class Worker:
         kept, self.kept = self.kept, []
         return self._land(tuple(kept), int(request["landing"]))
 
-    def do_flush(self, _request: Message) -> Message:
-        """Empty the caches and wait until that is done."""
+    def do_flush(self, request: Message) -> Message:
+        """Place the inputs of the next timed call, empty the caches and wait until that is done."""
+        self._place(request)
         self.stopwatch.flush()
         self.stopwatch.synchronize()
         return {}
@@ -157,7 +161,9 @@ class Worker:
 
     def do_time(self, request: Message) -> Message:
         """One timed forward, outputs copied out after the window. Replies in microseconds."""
-        inputs = self._inputs(request)
+        if not request.get("placed"):
+            self._place(request)
+        inputs = unflatten(request["inputs"], self.placed)
         if request.get("seed") is not None:
             torch.manual_seed(int(request["seed"]))
         output, times = self.stopwatch.time(lambda: self._forward(inputs), cold=bool(request["cold"]))
@@ -203,6 +209,18 @@ class Worker:
         tensors = [tensor_at(self.arenas["inputs"], place) for place in request["tensors"]]
         return unflatten(request["inputs"], tensors)
 
+    def _place(self, request: Message) -> None:
+        """Copy inputs out of the shared buffer into memory of this process's own, as a caller of the model has them.
+
+        Shared memory is mapped in smaller pages: on an H200 a kernel that reads along a stride of 4 MB took 5.7 ms on
+        memory opened by IPC and 3.8 ms on its own. What was placed before goes only afterwards, so that addresses
+        change, unless it is large.
+        """
+        views = [tensor_at(self.arenas["inputs"], place) for place in request["tensors"]]
+        if sum(view.nbytes for view in views) > LARGE_INPUTS:
+            self.placed = []
+        self.placed = [placed(view) for view in views]
+
     def _land(self, output: object, start: int) -> Message:
         """Copy outputs into the landing buffer from `start` on and describe them."""
         spec, tensors = flatten(output)
@@ -217,6 +235,13 @@ class Worker:
             inside = any(a.address <= address < a.address + a.size for a in self.arenas.values()) and tensor.numel() > 0
             places.append({**place, "device": device, "plain": plain, "aliases_input": inside, "address": address})
         return {"outputs": spec, "tensors": places}
+
+
+def placed(view: torch.Tensor) -> torch.Tensor:
+    """A copy with the same strides, also where they leave gaps or overlap."""
+    extent = 0 if 0 in view.shape else 1 + sum((n - 1) * s for n, s in zip(view.shape, view.stride(), strict=True))
+    flat = view.as_strided((extent,), (1,), view.storage_offset())
+    return flat.clone().as_strided(view.shape, view.stride())
 
 
 def describe(error: BaseException) -> Message:
