@@ -5,55 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from memcheck_builds import KERNELS, RECORDED, SOURCE, build_of, module
 
-from tools.build.calls import BoundFunction, BuildCall, SourcePart, Unit
 from tools.memcheck.checker import device_command
-from tools.memcheck.device_report import parse
+from tools.memcheck.device_report import parse, unread
 from tools.memcheck.places import Places
 from tools.memcheck.records import Check, MemoryFinding
-from tools.types import BuildResult, BuiltModule
-
-RECORDED = Path(__file__).with_name("recorded")
-SOURCE = """__global__ void row_sum(const float* x, float* y, int columns) {
-    __shared__ float part[32];
-    float s = 0.f;
-    for (int c = threadIdx.x; c < columns; c += blockDim.x) s += x[blockIdx.x * columns + c];
-    if (threadIdx.x % 32 == 0) part[threadIdx.x / 32] = s;
-    if (threadIdx.x < 32) __syncthreads();
-    if (threadIdx.x == 0) {
-        float total = 0.f;
-        for (int i = 0; i < 8; ++i) total += part[i];
-        y[blockIdx.x + 1] = total;
-    }
-}"""
-KERNELS = ["row_sum(float const*, float*, int)", "_Z7row_sumPKfPfi"]
-
-
-def module(folder: Path, name: str, text: str) -> BuiltModule:
-    """A module as the build cache keeps it, without its library: six lines of ours stand before the model's."""
-    cuda = Unit(
-        filename="cuda.cu",
-        language="cuda",
-        parts=[SourcePart(label="cuda_sources", text=text)],
-        implicit=["a.h", "b.h", "c.h", "d.h", "e.h", "f.h"],
-    )
-    cpp = Unit(filename="main.cpp", language="cpp", parts=[SourcePart(label="cpp_sources", text="void run();")])
-    call = BuildCall(index=0, name=name, call=name, units=[cpp, cuda], bindings=[BoundFunction(name="run")])
-    (folder / name).mkdir()
-    (folder / name / "call.json").write_text(call.model_dump_json())
-    return BuiltModule(
-        name=name,
-        library=str(folder / name / f"{name}.so"),
-        functions=["run"],
-        route="fast",
-        key=name,
-        seconds=1.0,
-        cached=False,
-    )
-
-
-def build_of(*modules: BuiltModule) -> BuildResult:
-    return BuildResult(ok=True, source_key="k", modules=list(modules), seconds=1.0)
 
 
 @pytest.fixture
@@ -114,3 +71,14 @@ def test_the_library_decides_where_two_modules_have_files_of_one_name(tmp_path: 
 def test_each_tool_is_a_prefix_to_the_program():
     command = device_command(Path("/opt/compute-sanitizer"), "racecheck")
     assert command[:3] == ["/opt/compute-sanitizer", "--tool", "racecheck"]
+
+
+def test_a_report_that_says_nothing_we_know_is_not_clean():
+    assert unread("========= COMPUTE-SANITIZER\n========= ERROR SUMMARY: 0 errors\n") == ""
+    assert unread("========= RACECHECK SUMMARY: 0 hazards displayed (0 errors, 0 warnings)\n") == ""
+    assert "no summary" in unread("========= Error: No attachable process found. compute-sanitizer timed-out.\n")
+    later = "========= COMPUTE-SANITIZER\n========= A new kind of error\n=========\n========= ERROR SUMMARY: 3 errors\n"
+    assert unread(later) == "it tells of something else: A new kind of error"
+    call = "========= Program hit CUDA_ERROR_NOT_FOUND (error 500) on CUDA API call to cuGetProcAddress_v2.\n"
+    frames = "=========     Saved host backtrace\n=========\n"
+    assert unread(f"========= COMPUTE-SANITIZER\n{call}{frames}{call}{frames}========= ERROR SUMMARY: 2 errors\n") == ""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from test_device_report import build_of, module
+from memcheck_builds import build_of, module
 
 from tools.memcheck.host_report import parse
 from tools.memcheck.places import Places

@@ -140,6 +140,7 @@ def _on_cuda(host: Host, args: dict[str, Any], build: BuildResult, folder: Path)
                 readable=[program.resolve().parent],
             ),
             lambda text: device_report.parse(text, check, places, names),
+            device_report.unread,
         )
 
     with ThreadPoolExecutor(len(_DEVICE_CHECKS)) as pool:
@@ -152,6 +153,7 @@ def device_command(program: Path, check: Check) -> list[str]:
         str(program),
         *("--tool", check, "--print-limit", "40", "--show-backtrace", "device"),
         *("--target-processes", "application-only", "--launch-timeout", "60"),
+        *(("--report-api-errors", "no") if check == "memcheck" else ()),
     ]
 
 
@@ -159,8 +161,12 @@ def _run_tool(
     check: Check,
     run: Callable[[], Answer],
     parse: Callable[[str], tuple[list[MemoryFinding], int]],
+    unread: Callable[[str], str] = lambda _: "",
 ) -> _Part:
-    """Run a tool and read what it printed; an error of the machine's is told and ends nothing else."""
+    """Run a tool and read what it printed; an error of the machine's is told and ends nothing else.
+
+    A report of which nothing was read is no clean one: `unread` tells what is left in it.
+    """
     try:
         answer = run()
     except (SandboxError, OSError) as error:
@@ -169,10 +175,11 @@ def _run_tool(
     trouble = answer.trouble
     if trouble is not None and findings:
         trouble = None  # what it died of is among the findings
-    failed = answer.trouble is not None and not findings
+    left = "" if answer.trouble is not None or findings or elsewhere else unread(answer.output)
+    failed = (answer.trouble is not None and not findings) or bool(left)
     timed_out = answer.trouble is not None and answer.trouble.ended == "timeout"
     ended = "timeout" if timed_out else "failed" if failed else "found" if findings else "clean"
-    said = _last_words(answer) if failed and not timed_out else ""
+    said = "" if not failed or timed_out else left[:300] or _last_words(answer)
     return _Part(
         CheckRun(check=check, ended=ended, why="trouble" if failed else None, said=said, seconds=answer.seconds),
         findings,

@@ -84,10 +84,19 @@ def parse(output: str, check: Check, places: Places, kernels: Collection[str]) -
     return list(found.values()), elsewhere
 
 
-def errors_counted(output: str) -> int | None:
-    """The tool's own sum of errors; None where it never came to one."""
-    sums = _SUMMARY.findall(output)
-    return int(sums[-1]) if sums else None
+def unread(output: str) -> str:
+    """What is in a report that `parse` makes nothing of: errors of another form, or no end. Empty if there is nothing.
+
+    Failed calls of the CUDA API are passed over: libraries try functions that a driver may lack.
+    """
+    if not _SUMMARY.search(output):
+        return "it came to no summary"
+    begins = True
+    for line in (line[len(_MARK) :].strip() for line in output.splitlines() if line.startswith(_MARK)):
+        if begins and line and line != "COMPUTE-SANITIZER" and not line.startswith("Program hit"):
+            return "" if _SUMMARY.search(line) else f"it tells of something else: {line}"
+        begins = not line or line == "COMPUTE-SANITIZER"
+    return ""
 
 
 def _place(at: list[tuple[str, int]], places: Places) -> Place | None:

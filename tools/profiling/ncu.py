@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -91,6 +92,7 @@ def count(
     report.unlink(missing_ok=True)
     privileged = counters_need_root() and os.geteuid() == 0
     metrics, unknown = list(BESIDE_SECTIONS), set[str]()
+    deadline = time.monotonic() + NCU_SECONDS
     try:
         for _ in range(MOST_TRIES):
             found = host.run(
@@ -98,7 +100,7 @@ def count(
                 "tools.profiling.traced:marked",
                 args,
                 folder,
-                NCU_SECONDS,
+                max(1.0, deadline - time.monotonic()),
                 sockets=True,
                 counters=privileged,
                 readable=[home],
@@ -110,9 +112,12 @@ def count(
             metrics = [name for name in metrics if name not in unknown]
         else:
             return [], Unavailable(code="failed", said=f"it does not know {', '.join(sorted(unknown))}"[:400]), None
-        if not report.is_file():
+        if found.trouble is not None or not report.is_file():
             return [], failure(found.output, found.trouble), found.trouble
-        pages = [host.execute(read_command(ncu, report, page), folder, IMPORT_SECONDS) for page in ("raw", "details")]
+        pages = [
+            host.execute(read_command(ncu, report, page), folder, IMPORT_SECONDS, readable=[home])
+            for page in ("raw", "details")
+        ]
     except (SandboxError, OSError) as error:
         return [], Unavailable(code="failed", said=str(error)[:400]), None
     counted = parse("\n".join(done.stdout.decode("utf-8", "replace") for done in pages))
