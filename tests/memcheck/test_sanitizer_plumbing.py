@@ -118,4 +118,7 @@ def test_a_tool_that_never_attached_is_not_clean(host: Host, build: BuildResult,
     (tmp_path / "bin" / "initcheck.txt").write_text("========= Error: No attachable process found.\n")
     parts = _on_cuda(host, arguments(host), build, tmp_path / "out")
     run = next(p.run for p in parts if p.run.check == "initcheck")
-    assert (run.ended, run.said) == ("failed", "it came to no summary")
+    assert (run.ended, run.said) == (
+        "failed",
+        "it came to no summary; its last words: Error: No attachable process found.",
+    )

@@ -49,6 +49,7 @@ class _Poisoned(BaseModel):
     tests: list[_Test] = Field(max_length=2)
     damage: list[int] = Field(min_length=3, max_length=3)
     fits: bool
+    armed: bool
 
 
 @dataclass(frozen=True)
@@ -179,7 +180,7 @@ def _run_tool(
     failed = (answer.trouble is not None and not findings) or bool(left)
     timed_out = answer.trouble is not None and answer.trouble.ended == "timeout"
     ended = "timeout" if timed_out else "failed" if failed else "found" if findings else "clean"
-    said = "" if not failed or timed_out else left[:300] or _last_words(answer)
+    said = "" if not failed or timed_out else "; ".join((*answer.refused, left[:300] or _last_words(answer)))
     return _Part(
         CheckRun(check=check, ended=ended, why="trouble" if failed else None, said=said, seconds=answer.seconds),
         findings,
@@ -196,7 +197,7 @@ def _last_words(answer: Answer) -> str:
     if trouble.type:
         return f"{trouble.type}: {trouble.message}"[:300]
     lines = [line for line in trouble.output.splitlines() if line.strip() and not line.startswith("    #")]
-    return "; ".join((*trouble.refused, *lines[-4:]))[:400]
+    return "; ".join(lines[-4:])[:400]
 
 
 def _poison(host: Host, source: str, build: BuildResult, size: str) -> tuple[_Part, Answer, bool]:
@@ -221,6 +222,8 @@ def _poison(host: Host, source: str, build: BuildResult, size: str) -> tuple[_Pa
             answer,
             False,
         )
+    if not read.armed:
+        return _not_run("poison", "no_guard"), answer, read.fits
     findings = _of_poison(read)
     ended = "found" if findings else "clean"
     return _Part(CheckRun(check="poison", ended=ended, seconds=answer.seconds), findings), answer, read.fits

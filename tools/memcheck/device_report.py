@@ -89,10 +89,12 @@ def unread(output: str) -> str:
 
     Failed calls of the CUDA API are passed over: libraries try functions that a driver may lack.
     """
+    lines = [line[len(_MARK) :].strip() for line in output.splitlines() if line.startswith(_MARK)]
     if not _SUMMARY.search(output):
-        return "it came to no summary"
+        last = next((line for line in reversed(lines) if line and line != "COMPUTE-SANITIZER"), "")
+        return f"it came to no summary{f'; its last words: {last}' if last else ''}"
     begins = True
-    for line in (line[len(_MARK) :].strip() for line in output.splitlines() if line.startswith(_MARK)):
+    for line in lines:
         if begins and line and line != "COMPUTE-SANITIZER" and not line.startswith("Program hit"):
             return "" if _SUMMARY.search(line) else f"it tells of something else: {line}"
         begins = not line or line == "COMPUTE-SANITIZER"

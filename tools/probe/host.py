@@ -44,6 +44,7 @@ class Answer:
     """What a look at a candidate gave: `reply`, or the `trouble` that it ended in. None of it can be believed blindly.
 
     `evidence` is None where the process never came to run the candidate, or is a program under an instrument.
+    `refused` is what the sandbox did not let it, or its instrument, do.
     """
 
     reply: dict[str, Any] | None
@@ -51,6 +52,7 @@ class Answer:
     output: str = ""
     evidence: Evidence | None = None
     seconds: float = 0.0
+    refused: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
@@ -123,11 +125,11 @@ class Host:
         """
         folder = folder.absolute()
         folder.mkdir(parents=True, exist_ok=True)
-        request, reply = folder / "request.json", folder / "reply.json"
+        request, answer = folder / "request.json", folder / "reply.json"
         request.write_text(json.dumps({**args, "target": target}), encoding="utf-8")
-        reply.unlink(missing_ok=True)
+        answer.unlink(missing_ok=True)
         done = self.execute(
-            [*prefix, sys.executable, "-P", "-m", "tools.probe.program", str(request), str(reply)],
+            [*prefix, sys.executable, "-P", "-m", "tools.probe.program", str(request), str(answer)],
             folder,
             seconds,
             environment=environment,
@@ -136,9 +138,10 @@ class Host:
             readable=readable,
         )
         text = (done.stdout + done.stderr).decode("utf-8", "replace")
-        found = _read_reply(reply)
+        found = _read_reply(answer)
         trouble = None if found is not None and "reply" in found else _trouble_of(found, done, text)
-        return Answer(found.get("reply") if found else None, trouble, text, seconds=done.seconds)
+        reply = found.get("reply") if found else None
+        return Answer(reply, trouble, text, seconds=done.seconds, refused=done.violations[:5])
 
     def execute(
         self,

@@ -113,7 +113,9 @@ def count(
         else:
             return [], Unavailable(code="failed", said=f"it does not know {', '.join(sorted(unknown))}"[:400]), None
         if found.trouble is not None or not report.is_file():
-            return [], failure(found.output, found.trouble), found.trouble
+            why = failure(found.output, found.trouble)
+            said = "; ".join((*found.refused, why.said)) if why.code == "failed" else why.said
+            return [], why.model_copy(update={"said": said}), found.trouble
         pages = [
             host.execute(read_command(ncu, report, page), folder, IMPORT_SECONDS, readable=[home])
             for page in ("raw", "details")
