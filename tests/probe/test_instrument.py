@@ -101,6 +101,22 @@ def test_a_time_limit_ends_it_and_all_it_has_started(counters: bool):
 
 
 @modes
+def test_the_number_of_its_processes_is_limited_and_the_machines_is_not_touched(counters: bool):
+    before = Path("/proc/sys/kernel/pid_max").read_text()
+    script = """
+import os, time
+for _ in range(400):
+    if os.fork() == 0:
+        time.sleep(500)
+time.sleep(500)
+"""
+    done = run(script, counters=counters)
+    assert not done.timed_out
+    assert any("processes at one time" in words for words in done.violations), done
+    assert Path("/proc/sys/kernel/pid_max").read_text() == before
+
+
+@modes
 def test_it_writes_to_its_folder(counters: bool, tmp_path: Path):
     done = run(f"open({str(tmp_path / 'out')!r}, 'w').write('x')", counters=counters, writable=[tmp_path])
     assert done.returncode == 0, done.stderr
