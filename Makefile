@@ -23,8 +23,10 @@ lint: setup
 	$(BIN)/ruff format --check .
 	$(BIN)/basedpyright
 
+# Two at a time even on a larger machine: half of a test's time is spent waiting for processes to start, and compilers and
+# timings inside of the tests use several cores themselves.
 test: lint
-	$(BIN)/pytest
+	$(BIN)/pytest -n 2 --dist loadgroup
 
 clean:
 	rm -rf $(VENV) .pytest_cache .ruff_cache

@@ -16,8 +16,13 @@ from protocol_server import ProtocolServer
 from agent.machine import resolve_device
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests marked `gpu` are skipped where none can be used."""
+    """Tests marked `gpu` are skipped where none can be used. With several workers a file stays on one of them, since
+    its tests share what is slow to start, unless it has groups of its own."""
+    for item in items:
+        if item.get_closest_marker("xdist_group") is None:
+            item.add_marker(pytest.mark.xdist_group(item.path.relative_to(Path(__file__).parent).as_posix()))
     if resolve_device("auto") == "cpu":
         for item in items:
             if item.get_closest_marker("gpu"):

@@ -33,29 +33,39 @@ def get_init_inputs():
     return []
 """
 
+# Without torch's headers, which the stock build of each confirmation would take twenty seconds to read.
 GOOD = r'''import torch
 import torch.nn as nn
 from torch.utils.cpp_extension import load_inline
 
 source = r"""
-#include <torch/extension.h>
+#include <pybind11/pybind11.h>
 #include <cmath>
+#include <cstdint>
 
-torch::Tensor chain(torch::Tensor x) {
-    auto y = torch::empty_like(x);
-    const float* in = x.data_ptr<float>();
-    float* out = y.data_ptr<float>();
-    for (int64_t i = 0; i < x.numel(); i++) out[i] = std::tanh(in[i]) * 0.5f + std::sqrt(std::fabs(in[i]) + 1.0f);
-    return y;
+void chain(int64_t x, int64_t y, int64_t count) {
+    const float* in = reinterpret_cast<const float*>(x);
+    float* out = reinterpret_cast<float*>(y);
+    for (int64_t i = 0; i < count; i++) out[i] = std::tanh(in[i]) * 0.5f + std::sqrt(std::fabs(in[i]) + 1.0f);
 }
 """
 
-ext = load_inline(name="chain_ext", cpp_sources=source, functions=["chain"], extra_cflags=["-O3"])
+ext = load_inline(
+    name="chain_ext",
+    cpp_sources=source,
+    functions=["chain"],
+    extra_cflags=["-O3"],
+    no_implicit_headers=True,
+    with_pytorch_error_handling=False,
+)
 
 
 class ModelNew(nn.Module):
     def forward(self, x):
-        return ext.chain(x.contiguous())
+        x = x.contiguous()
+        y = torch.empty_like(x)
+        ext.chain(x.data_ptr(), y.data_ptr(), x.numel())
+        return y
 '''
 
 # Wrong in half of the values; the edit that mends it is WRONG_TO_GOOD.
@@ -65,7 +75,7 @@ WRONG_TO_GOOD = {"old": "* 0.25f", "new": "* 0.5f"}
 # torch.compile as a baseline is a matter of the evaluator; here it would only cost time.
 CPU = ("--device", "cpu", "--no-compile")
 
-BROKEN = GOOD.replace("#include <torch/extension.h>", "#error this never builds")
+BROKEN = GOOD.replace("#include <cmath>", "#error this never builds")
 
 
 @dataclass

@@ -11,15 +11,15 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from agent_cases import CPU, GOOD, Agent
+from agent_cases import CPU, GOOD, WRONG, Agent
 from protocol_server import Exchange, ProtocolServer, Stream, call, says
 
 from transcripts import read_events, restore
 from transcripts.events import ReplyReceived, Resumed, RunStarted
 
 NONSENSE = call("c1", "time_kernel", {"id": "k1"})
-EVALUATE = call("c2", "evaluate_kernel", {"source": GOOD})
-SUBMIT = call("c3", "submit", {"id": "k1"})
+# A wrong one is not timed, and ends in no confirmation: what is lost or done twice shows all the same.
+EVALUATE = call("c2", "evaluate_kernel", {"source": WRONG})
 
 
 def wait_until(condition: Callable[[], bool], seconds: float = 120) -> None:
@@ -81,11 +81,12 @@ def test_killed_while_a_tool_runs_runs_that_call_again(agent: Agent, openai_serv
     process.communicate()
     assert logged(agent, "tool_result") == 0
 
-    openai_server.script(says("", SUBMIT))
+    openai_server.script(says("", NONSENSE))
     done = agent(*command)
-    assert done.code == 0, done.text
-    assert logged(agent, "tool_call") == 3
-    assert (agent.result["kernel"], agent.result["candidates"], agent.result["turns"]) == ("k1", 1, 2)
+    assert done.code == 1, done.text
+    assert (logged(agent, "tool_call"), logged(agent, "tool_result")) == (3, 2)
+    assert (agent.result["candidates"], agent.result["turns"]) == (1, 2)
+    assert "**k1**: wrong_result" in str(openai_server.requests[1]["messages"][-1]["content"])
 
 
 def test_killed_at_any_line_of_the_log_the_run_ends_the_same(agent: Agent, openai_server: ProtocolServer):
@@ -146,7 +147,7 @@ def test_a_larger_budget_goes_on_with_the_run(agent: Agent, openai_server: Proto
 def test_ctrl_c_once_finishes_the_call_in_flight_and_writes_the_result(agent: Agent, openai_server: ProtocolServer):
     release = threading.Event()
     openai_server.script(held(says("", EVALUATE), release))
-    command = agent.solve(openai_server.base_url)
+    command = agent.solve(openai_server.base_url, "--max-turns", "2")
     process = agent.start(*command)
     wait_until(lambda: len(openai_server.requests) == 1)
     press_ctrl_c(process)
@@ -159,9 +160,10 @@ def test_ctrl_c_once_finishes_the_call_in_flight_and_writes_the_result(agent: Ag
     assert logged(agent, "tool_call") == 0
     assert agent.result["reason"] == "interrupted"
 
-    openai_server.script(says("", SUBMIT))
-    assert agent(*command).code == 0
-    assert (agent.result["reason"], agent.result["kernel"], agent.result["turns"]) == ("submitted", "k1", 2)
+    openai_server.script(says("", NONSENSE))
+    assert agent(*command).code == 1
+    assert (agent.result["reason"], agent.result["candidates"], agent.result["turns"]) == ("turns", 1, 2)
+    assert logged(agent, "reply") == 2
 
 
 def test_ctrl_c_twice_stops_at_once_and_keeps_the_run(agent: Agent, openai_server: ProtocolServer):

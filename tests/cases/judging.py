@@ -73,12 +73,26 @@ def find_file(folder: Path, name: str, below: str) -> Path:
     return folder / name if (folder / name).is_file() else folder / below / name
 
 
-def open_evaluator(folder: Path, case: Case, cache_dir: Path | None = None) -> Evaluator:
-    """An evaluator of the case's problem at its full size, which is a small one."""
+class CaseEvaluator(Evaluator):
+    """An evaluator that goes from problem to problem: what it builds with is started once."""
+
+    def turn_to(self, spec: ProblemSpec) -> None:
+        """Judge candidates of `spec` from here on."""
+        if spec != self.spec:
+            self._end_judge()
+            self.spec = spec
+
+
+def problem_of(folder: Path, case: Case) -> ProblemSpec:
+    """The case's problem, at its full size, which is a small one."""
     path = find_file(folder, case.problem, "problems")
-    spec = ProblemSpec(name=path.stem, source=path.read_text(), origin="path", path=path)
+    return ProblemSpec(name=path.stem, source=path.read_text(), origin="path", path=path)
+
+
+def open_evaluator(folder: Path, case: Case, cache_dir: Path | None = None) -> CaseEvaluator:
+    """An evaluator, turned to the case's problem. `cache_dir` keeps builds; None is the user's own cache."""
     cache = {} if cache_dir is None else {"cache_dir": cache_dir}
-    return Evaluator(spec, EvaluatorSettings.model_validate({"device": case.device, **cache}))
+    return CaseEvaluator(problem_of(folder, case), EvaluatorSettings.model_validate({"device": case.device, **cache}))
 
 
 def judge(evaluator: Evaluator, folder: Path, case: Case, log_dir: Path) -> Judged:
@@ -96,11 +110,12 @@ def judge(evaluator: Evaluator, folder: Path, case: Case, log_dir: Path) -> Judg
 
 
 def judge_all(folder: Path, cases: list[Case], cache_dir: Path | None = None) -> Iterator[Judged]:
-    """Every case, one evaluator a problem."""
-    for _, rows in groupby(cases, key=lambda c: (c.device, c.problem)):
+    """Every case, one evaluator a device."""
+    for _, rows in groupby(cases, key=lambda c: c.device):
         group = list(rows)
         with open_evaluator(folder, group[0], cache_dir) as evaluator, tempfile.TemporaryDirectory() as logs:
             for i, case in enumerate(group):
+                evaluator.turn_to(problem_of(folder, case))
                 yield judge(evaluator, folder, case, Path(logs) / str(i))
 
 

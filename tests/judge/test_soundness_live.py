@@ -64,7 +64,7 @@ RELU_WITH_GAIN = candidate(
 @pytest.fixture(scope="module")
 def cache(request: pytest.FixtureRequest) -> Path:
     kept: pytest.Cache = request.config.cache  # pyright: ignore[reportAssignmentType]
-    return kept.mkdir("soundness-builds")
+    return kept.mkdir("agent-builds")
 
 
 @pytest.fixture
