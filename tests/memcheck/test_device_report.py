@@ -9,8 +9,8 @@ from memcheck_builds import KERNELS, RECORDED, SOURCE, build_of, module
 
 from tools.memcheck.checker import device_command
 from tools.memcheck.device_report import parse, unread
-from tools.memcheck.places import Places
 from tools.memcheck.records import Check, MemoryFinding
+from tools.probe.places import Places
 
 
 @pytest.fixture

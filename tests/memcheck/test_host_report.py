@@ -7,7 +7,7 @@ from pathlib import Path
 from memcheck_builds import build_of, module
 
 from tools.memcheck.host_report import parse
-from tools.memcheck.places import Places
+from tools.probe.places import Places
 
 
 def places_of(tmp_path: Path) -> tuple[Places, str]:

@@ -43,7 +43,7 @@ cpp_source = r"""
 
 namespace {
 __attribute__((noinline)) void work_on_rows(const float* x, float* y, int64_t n) {
-    for (int64_t i = 0; i < n; i++) y[i] = std::exp(std::sin(x[i]));
+    for (int64_t i = 0; i < n; i++) { float v = x[i]; for (int k = 0; k < 40; k++) v = v * v - 0.7f; y[i] = v; }
 }
 }
 
@@ -100,11 +100,16 @@ def test_the_time_of_a_kernel_is_found_in_its_functions(toolbox: Toolbox):
     assert own > 0.5
     # The loop is in a function that the library does not export.
     assert any(s.symbol and "work_on_rows" in s.symbol for s in profile.symbols)
+    line = max(profile.lines, key=lambda one: one.share)
+    assert line.file == "cpp_sources"
+    assert line.source_line is not None and "v = v * v - 0.7f" in line.source_line
+    assert line.line == 8
     assert profile.call_us is not None and profile.call_us > 0
     assert profile.evidence is not None and profile.evidence.device == "cpu"
     assert profile.seconds < profile.most_seconds
     assert "work_on_rows" in text
     assert "(yours)" in text
+    assert "| cpp_sources:8 |" in text
     assert "What limits it" in text
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tools.profiling.lines import parse
 from tools.profiling.symbols import Symbols, mapped_files
 
 SOURCE = """
@@ -59,3 +60,21 @@ def test_a_file_that_is_no_library_has_no_functions(tmp_path: Path, content: byt
     path.write_bytes(content)
     assert Symbols(str(path)).name(64) is None
     assert Symbols(str(tmp_path / "missing")).name(0) is None
+
+
+def test_lines_come_with_those_that_they_were_inlined_into():
+    output = """0x0000000000001139
+/opt/include/helper.h:33
+/tmp/build/main.cpp:12 (discriminator 3)
+0x0000000000001140
+??:0
+??:?
+0x0000000000001150
+./main.cpp:7
+"""
+    assert parse(output) == {
+        0x1139: [("/opt/include/helper.h", 33), ("/tmp/build/main.cpp", 12)],
+        0x1140: [("??", 0)],
+        0x1150: [("./main.cpp", 7)],
+    }
+    assert parse("addr2line: 'gone.so': No such file\n") == {}

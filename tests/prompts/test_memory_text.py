@@ -8,8 +8,8 @@ import pytest
 
 from prompts import render
 from tools.memcheck import device_report, host_report
-from tools.memcheck.places import Places
 from tools.memcheck.records import Check, CheckRun, MemoryCheck, MemoryFinding
+from tools.probe.places import Places
 from tools.reports import MemoryReport
 from tools.types import BuildResult
 

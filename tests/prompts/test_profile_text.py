@@ -11,7 +11,7 @@ from prompts import render
 from tools.probe.records import Trouble
 from tools.profiling.limits import of_counters
 from tools.profiling.ncu_csv import parse
-from tools.profiling.records import KernelRun, Limit, LimitCode, Profile, SymbolShare, Unavailable
+from tools.profiling.records import KernelRun, Limit, LimitCode, LineShare, Profile, SymbolShare, Unavailable
 from tools.reports import ProfileReport
 
 RECORDED = Path(__file__).parents[1] / "profiling" / "recorded"
@@ -65,7 +65,9 @@ def test_samples_are_told_with_whose_code_it_is():
         SymbolShare(symbol="chain(at::Tensor) [clone ._omp_fn.0]", file="ext.so", whose="own", share=0.8),
         SymbolShare(symbol=None, file="libtorch_cpu.so", whose="library", share=0.2),
     ]
-    text = shown(method="samples", symbols=symbols, samples=1234, cores=2, cores_used=1.97)
+    lines = [LineShare(file="cpp_sources", line=12, source_line="y[i] = a || b;", share=0.55)]
+    text = shown(method="samples", symbols=symbols, lines=lines, samples=1234, cores=2, cores_used=1.97)
+    assert "| 55% | cpp_sources:12 | `y[i] = a // b;` |" in text
     assert "1234 samples" in text
     assert "| 80% | `chain(at::Tensor) [clone ._omp_fn.0]` | ext.so (yours) |" in text
     assert "| 20% | `no symbol` | libtorch_cpu.so (library) |" in text

@@ -29,6 +29,9 @@ class Instrument(Record):
 LINE_INFO = Instrument(cuda_cflags=["-lineinfo"])
 """Source lines in device code; the code itself stays as it is."""
 
+HOST_LINES = Instrument(cflags=["-g1"])
+"""Source lines in host code; the code itself stays as it is."""
+
 # vptr checks ask for type information that torch's libraries do not export.
 _SANITIZE = ["-fsanitize=address,undefined", "-fno-sanitize=vptr"]
 HOST_SANITIZERS = Instrument(

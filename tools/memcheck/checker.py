@@ -13,10 +13,10 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from tools.build.instrument import HOST_SANITIZERS, LINE_INFO
 from tools.memcheck import device_report, host_report
-from tools.memcheck.places import Places
 from tools.memcheck.records import Check, CheckRun, MemoryCheck, MemoryFinding
 from tools.memcheck.runtimes import address_runtimes, find_compute_sanitizer
 from tools.probe.host import Answer, Host
+from tools.probe.places import Places
 from tools.probe.records import Trouble
 from tools.sandbox import SandboxError
 from tools.types import BuildResult

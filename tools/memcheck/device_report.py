@@ -11,8 +11,8 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 
 from tools.judge.ownership import is_own
-from tools.memcheck.places import Place, Places
 from tools.memcheck.records import Check, MemoryFinding
+from tools.probe.places import Place, Places
 
 _MARK = "========="
 _INVALID = re.compile(

@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from tools.memcheck.places import Place, Places
 from tools.memcheck.records import MemoryFinding
+from tools.probe.places import Place, Places
 
 # The library comes in each frame, because every module's source is in a file of the same name.
 STACK_FORMAT = "    #%n %p in %f at %s:%l from %m"

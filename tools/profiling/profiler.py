@@ -8,10 +8,12 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from tools.build.instrument import HOST_LINES
 from tools.judge.ownership import is_own
 from tools.probe.host import Answer, Host
 from tools.probe.records import Trouble
 from tools.profiling.limits import of_counters, of_samples, of_trace
+from tools.profiling.lines import LOOKUP_SECONDS, hot_lines
 from tools.profiling.ncu import IMPORT_SECONDS, NCU_SECONDS, count
 from tools.profiling.records import KernelCounters, KernelRun, Profile, SymbolShare, Whose
 from tools.types import BuildResult, ProblemFacts
@@ -20,7 +22,11 @@ SAMPLE_SECONDS = 2.0
 LOOK_SECONDS = 60.0
 """For drawing inputs, constructing the candidate and the measured calls."""
 
-MOST_SECONDS = {"cpu": 60 + LOOK_SECONDS, "cuda": 60 + LOOK_SECONDS + NCU_SECONDS + 2 * IMPORT_SECONDS}
+BUILD_SECONDS = 60.0
+MOST_SECONDS = {
+    "cpu": BUILD_SECONDS + 60 + LOOK_SECONDS + LOOKUP_SECONDS,
+    "cuda": 60 + LOOK_SECONDS + NCU_SECONDS + 2 * IMPORT_SECONDS,
+}
 MOST_SYMBOLS = 12
 MOST_KERNELS = 8
 
@@ -29,6 +35,7 @@ class _Samples(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     rows: list[tuple[str | None, str, Whose, int]] = Field(max_length=64)
+    addresses: list[tuple[str, int, int]] = Field(max_length=512)
     samples: int = Field(ge=0)
     calls: int = Field(ge=1)
     wall: float = Field(gt=0)
@@ -67,17 +74,21 @@ def profile_candidate(
     Takes at most MOST_SECONDS. Raises NurseryError where no child can be started.
     """
     began, folder = time.monotonic(), folder.absolute()
-    bandwidth = facts.device.measured_bandwidth if facts else None
-    args = host.arguments(source, build)
-    found = (
-        _on_cpu(host, args, bandwidth)
-        if host.device == "cpu"
-        else _on_cuda(host, args, build, folder.absolute(), facts)
-    )
+    if host.device == "cpu":
+        bandwidth = facts.device.measured_bandwidth if facts else None
+        found = _on_cpu(host, source, build, folder, bandwidth)
+    else:
+        found = _on_cuda(host, host.arguments(source, build), build, folder, facts)
     return found.model_copy(update={"seconds": time.monotonic() - began})
 
 
-def _on_cpu(host: Host, args: dict[str, Any], bandwidth: float | None) -> Profile:
+def _on_cpu(host: Host, source: str, build: BuildResult, folder: Path, bandwidth: float | None) -> Profile:
+    # The same code with line information; where that fails to build, the functions alone.
+    lined = host.builder.build(
+        source, init_args=host.init_args, log_dir=folder, instrument=HOST_LINES, timeout=BUILD_SECONDS
+    )
+    build = lined if lined.ok else build
+    args = host.arguments(source, build)
     bare = Profile(method="samples", seconds=0.0, most_seconds=MOST_SECONDS["cpu"])
     more = {"sampler": str(host.sampler), "seconds": SAMPLE_SECONDS}
     answer = host.ask("tools.profiling.sampled:measure", {**args, **more}, LOOK_SECONDS)
@@ -101,6 +112,7 @@ def _on_cpu(host: Host, args: dict[str, Any], bandwidth: float | None) -> Profil
         "cores": read.cores,
         "samples": read.samples,
         "symbols": symbols[:MOST_SYMBOLS],
+        "lines": hot_lines(host, build, read.addresses, read.samples, folder),
         "left_out": len(symbols[MOST_SYMBOLS:]),
         "limit": limit,
         "evidence": answer.evidence,

@@ -49,6 +49,15 @@ class SymbolShare(Record):
     share: float
 
 
+class LineShare(Record):
+    """A line of the model's own source, such as line 12 of `cpp_sources`, with its share of all samples."""
+
+    file: str
+    line: int
+    source_line: str | None = None
+    share: float
+
+
 class KernelRun(Record):
     """One kernel as CUPTI saw it run: `calls` and `us` for one forward, `us` of all its calls together.
 
@@ -133,6 +142,7 @@ class Profile(Record):
     cores: int | None = None
     samples: int | None = None
     symbols: list[SymbolShare] = Field(default_factory=list)
+    lines: list[LineShare] = Field(default_factory=list)
     kernels: list[KernelRun] = Field(default_factory=list)
     counters: list[KernelCounters] = Field(default_factory=list)
     left_out: int = Field(default=0, description="symbols or kernels beyond those listed")

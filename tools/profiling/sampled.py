@@ -17,13 +17,15 @@ from tools.worker.profile import _kind
 INTERVAL_US = 1000
 SAMPLES = 65536
 MOST_ROWS = 64
+MOST_ADDRESSES = 512
 
 
 def measure(args: dict[str, Any], _guard: Poison) -> dict[str, Any]:
     """Sample program counters over about `args["seconds"]` of warm calls.
 
-    Returns `rows` of [symbol or None, file name, whose, samples], the number of `samples`, `calls`, `wall` seconds, and
-    seconds of CPU time: `cpu` of all threads, `main` of the one that calls.
+    Returns `rows` of [symbol or None, file name, whose, samples], `addresses` of [library, address, samples] in the
+    candidate's own, the number of `samples`, `calls`, `wall` seconds, and seconds of CPU time: `cpu` of all threads,
+    `main` of the one that calls.
     """
     subject = load(args)
     subject.forward()
@@ -39,8 +41,10 @@ def measure(args: dict[str, Any], _guard: Poison) -> dict[str, Any]:
     finally:
         wall, cpu, main = time.monotonic() - began, time.process_time() - cpu, time.thread_time() - main
         taken = int(library.sampler_stop(buffer, ctypes.c_uint(SAMPLES)))
+    rows, addresses = _look_up([int(pc) for pc in buffer[:taken]], subject.libraries.paths)
     return {
-        "rows": _rows([int(pc) for pc in buffer[:taken]], subject.libraries.paths),
+        "rows": rows,
+        "addresses": addresses,
         "samples": taken,
         "calls": calls,
         "wall": wall,
@@ -51,22 +55,28 @@ def measure(args: dict[str, Any], _guard: Poison) -> dict[str, Any]:
     }
 
 
-def _rows(counters: list[int], own: list[str]) -> list[list[Any]]:
+def _look_up(counters: list[int], own: list[str]) -> tuple[list[list[Any]], list[list[Any]]]:
+    """Samples by function, and by address those that lie in the candidate's own libraries."""
     mapped, tables = mapped_files(), dict[str, Symbols]()
-    found: Counter[tuple[str | None, str]] = Counter()
+    functions: Counter[tuple[str | None, str]] = Counter()
+    addresses: Counter[tuple[str, int]] = Counter()
     for pc, count in Counter(counters).items():
         place = next((m for m in mapped if m.start <= pc < m.end), Mapped(0, 0, 0, ""))
         name = None
         if place.path.startswith("/"):
-            table = (
-                tables.setdefault(place.path, Symbols(place.path)) if place.path not in tables else tables[place.path]
-            )
-            name = table.name(pc - place.start + place.offset)
-        found[name, place.path] += count
-    return [
+            if place.path not in tables:
+                tables[place.path] = Symbols(place.path)
+            offset = pc - place.start + place.offset
+            name = tables[place.path].name(offset)
+            address = tables[place.path].address(offset)
+            if place.path in own and address is not None:
+                addresses[place.path, address] += count
+        functions[name, place.path] += count
+    rows = [
         [None if name is None else _plain(name), Path(path).name[:120], _kind(path, own), count]
-        for (name, path), count in found.most_common(MOST_ROWS)
+        for (name, path), count in functions.most_common(MOST_ROWS)
     ]
+    return rows, [[path, address, count] for (path, address), count in addresses.most_common(MOST_ADDRESSES)]
 
 
 def _plain(name: str) -> str:

@@ -83,12 +83,16 @@ class Symbols:
         self._table = kept[np.argsort(kept["value"], kind="stable")]
         self._names = part(*places[link])
 
+    def address(self, offset: int) -> int | None:
+        """Where byte `offset` of the file lies by the file's own addresses; None where it is not loaded."""
+        shift = next((shift for start, end, shift in self._segments if start <= offset < end), None)
+        return None if shift is None else offset + shift
+
     def name(self, offset: int) -> str | None:
         """The function at byte `offset` of the file, demangled; None where no symbol covers it."""
-        shift = next((shift for start, end, shift in self._segments if start <= offset < end), None)
-        if shift is None or not len(self._table):
+        address = self.address(offset)
+        if address is None or not len(self._table):
             return None
-        address = offset + shift
         index = int(np.searchsorted(self._table["value"], address, side="right")) - 1
         if index < 0:
             return None
