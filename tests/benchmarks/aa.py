@@ -13,12 +13,9 @@ import statistics as plain_statistics
 
 from problems import load_problem
 from tools.build.helpers import helper_libraries
-from tools.device.nvml import throttle_state
 from tools.evaluator import default_cache_dir
-from tools.judge import statistics
 from tools.judge.court import Court
 from tools.judge.session import Program
-from tools.judge.timing import Timer
 from tools.nursery import Nursery
 from tools.sandbox import probe_level
 from tools.types import SpeedClaim
@@ -55,19 +52,15 @@ def compare(court: Court, source: str, comparisons: int) -> int:
     claims = 0
     ratios: list[float] = []
     for number in range(comparisons):
-        session = court.open_session(program, guarded=False)
-        try:
-            session.load()
-            rounds = Timer(court.bench, session, court.references(), None, throttle_state).run()
-        finally:
-            session.worker.close()
-        mine, theirs, second = rounds.column("candidate"), rounds.column("reference"), rounds.column("second")
-        speedup, null = statistics.ratio(theirs, mine), statistics.null_spread(theirs, second)
+        measured = court.duel(program)
+        speedup = measured.speedup
         ratios.append(speedup.value)
-        if statistics.claim(speedup, null) is not SpeedClaim.INDISTINGUISHABLE:
+        if measured.claim is not SpeedClaim.INDISTINGUISHABLE:
             claims += 1
             print(
-                f"comparison {number}: {speedup.value:.4f} ({speedup.low:.4f} to {speedup.high:.4f}), null {null:.4f}"
+                f"comparison {number}: {speedup.value:.4f} ({speedup.low:.4f} to {speedup.high:.4f}), "
+                f"null {measured.null:.4f}",
+                flush=True,
             )
     if len(ratios) > 1:
         print(f"ratios: median {plain_statistics.median(ratios):.4f}, spread {min(ratios):.4f} to {max(ratios):.4f}")

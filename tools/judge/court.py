@@ -6,26 +6,25 @@ import time
 from pathlib import Path
 from typing import Any, Literal
 
-import numpy as np
-
 from tools.device.environment import evidence
 from tools.device.floor import Floor, ProblemCost, floor, problem_cost
 from tools.device.info import device_info
 from tools.device.nvml import throttle_state
 from tools.device.rates import with_rates
-from tools.judge import reduction, statistics
+from tools.judge import reduction
 from tools.judge.baselines import Baselines
 from tools.judge.bench import Bench, last_level_cache_bytes, usable_threads
 from tools.judge.check import Check, Outcome, Rules
 from tools.judge.client import CandidateFailed, Worker
+from tools.judge.duel import Measured, duel
 from tools.judge.findings import observe
 from tools.judge.inputs import OWN
-from tools.judge.limits import classify, floor_limit
+from tools.judge.limits import classify
+from tools.judge.records import precision_report, timing_result
 from tools.judge.repair import repair
 from tools.judge.session import Program, Session
 from tools.judge.soundness import examine
 from tools.judge.sweep import Sweep
-from tools.judge.timing import BY_WALL, METHOD, Rounds, Timer, clock_mismatch, side_stream
 from tools.nursery import Nursery
 from tools.sandbox import Limits
 from tools.types import (
@@ -33,10 +32,8 @@ from tools.types import (
     Evidence,
     Finding,
     PrecisionClass,
-    PrecisionReport,
     ProblemFacts,
     Soundness,
-    TimingResult,
     Verdict,
 )
 from tools.worker.trees import flatten, unflatten
@@ -100,7 +97,7 @@ class Court:
             inputs=[_describe(t) for t in trial.tensors],
             outputs=[_describe(t) for t in trial.reference],
             parameters=[f"{name}: {_describe(v)}" for name, v in bench.model.state_dict().items()],
-            reference_precision=self._class(max(e.relative for e in trial.errors), trial.reference[0].dtype),
+            reference_precision=classify(max(e.relative for e in trial.errors), bench.floor, trial.reference[0].dtype),
             bytes_moved=self.cost.bytes_moved,
             flops=self.cost.flops,
             floor_us=self.floor.us,
@@ -134,33 +131,31 @@ class Court:
         """`{"timing": TimingResult}`, or `{"correctness": CorrectnessResult}` when a timed call unmasks the
         candidate."""
         began = time.monotonic()
-        session = self.open_session(Program(source, modules, kernels=frozenset(kernels)), guarded=False)
+        program = Program(source, modules, kernels=frozenset(kernels))
         try:
-            session.load()
-            timer = Timer(
-                self.bench, session, self.references(), self.rules.demanded, throttle_state, thorough=thorough
-            )
-            rounds = timer.run()
-            hot = timer.hot("candidate"), timer.hot("reference")
-            behind = side_stream(*hot)
-            if behind is not None:
-                raise CandidateFailed(Verdict.CHEATING, behind)
+            measured = self.duel(program, thorough=thorough)
         except CandidateFailed as failed:
             outcome = Outcome(verdict=failed.verdict, findings=[failed.finding])
             return {"correctness": self._correctness(outcome, time.monotonic() - began).model_dump(mode="json")}
         finally:
-            session.worker.close()
             self._refill()
-        del timer  # and its inputs
-        mismatch = clock_mismatch(rounds)
-        if mismatch is not None:
-            rounds = rounds.by_wall()
         baselines = self._timed_baselines()
         for reference in self.references():
             reference.rest()
-        medians = tuple(float(np.median([r.us for r in side])) for side in hot)
-        result = self._timing(rounds, (medians[0], medians[1]), baselines, mismatch, time.monotonic() - began)
+        seconds = time.monotonic() - began
+        result = timing_result(measured, self.floor, baselines, self.device, seconds, self._evidence(), self._repaired)
         return {"timing": result.model_dump(mode="json")}
+
+    def duel(self, program: Program, *, thorough: bool = False) -> Measured:
+        """A program timed against the reference. Raises CandidateFailed when a timed call unmasks it."""
+        return duel(
+            self.bench,
+            lambda: self.open_session(program, guarded=False),
+            self.references(),
+            self.rules.demanded,
+            throttle_state,
+            thorough=thorough,
+        )
 
     def do_sweep(self, variants: list[dict[str, Any]]) -> list[dict[str, Any]]:
         """A `SweepRow` for each variant: checked lightly and timed as far as it kept up with the others."""
@@ -258,88 +253,15 @@ class Court:
     def _evidence(self) -> Evidence:
         return evidence(self.device, sandbox=self.nursery.level, compiler=self.compiler)
 
-    def _class(self, relative: float, dtype: Any) -> PrecisionClass:
-        return classify(relative, self.bench.floor, dtype)
-
     def _correctness(self, outcome: Outcome, seconds: float) -> CorrectnessResult:
         assert outcome.verdict is not None
         return CorrectnessResult(
             verdict=outcome.verdict,
             trials=outcome.trials,
-            precision=self._precision(outcome),
+            precision=precision_report(self.bench, self.rules, outcome),
             findings=outcome.findings + self._caveats(outcome.verdict),
             weights=outcome.weights,
             own_kernel_share=outcome.own_share,
-            seconds=seconds,
-            evidence=self._evidence(),
-        )
-
-    def _precision(self, outcome: Outcome) -> PrecisionReport | None:
-        """The accuracy over the problem's own inputs, worst trial."""
-        trial = self.bench.trial(OWN, 0)
-        floating = [i for i, t in enumerate(trial.reference) if t.is_floating_point()]
-        rows = [t for t in outcome.trials if t.kind == OWN and t.error is not None and t.reference_error is not None]
-        if not rows or not floating:
-            return None
-        worst = max(rows, key=lambda r: r.error.rms if r.error is not None else 0.0)
-        assert worst.error is not None and worst.reference_error is not None
-        which, scale = floating[0], worst.error.scale
-        limit = self.bench.limit(trial, which, self.rules.demanded)
-        dtype = trial.reference[which].dtype
-        relative = worst.error.rms / scale if scale else 0.0
-        reference = worst.reference_error.rms / scale if scale else 0.0
-        return PrecisionReport(
-            measured=self._class(relative, dtype),
-            reference=self._class(reference, dtype),
-            candidate_rms=worst.error.rms,
-            reference_rms=worst.reference_error.rms,
-            floor_rms=floor_limit(self.bench.floor, trial.errors[which], dtype).rms,
-            limit_rms=limit.rms,
-            candidate_max=worst.error.maximum,
-            limit_max=limit.maximum,
-            oracle=self.bench.oracle,
-        )
-
-    def _timing(
-        self,
-        rounds: Rounds,
-        hot: tuple[float, float],
-        baselines: dict[str, float],
-        mismatch: Finding | None,
-        seconds: float,
-    ) -> TimingResult:
-        mine, theirs, second = rounds.column("candidate"), rounds.column("reference"), rounds.column("second")
-        speedup = statistics.ratio(theirs, mine)
-        null = statistics.null_spread(theirs, second)
-        candidate = statistics.interval(mine)
-        best = min(baselines, key=lambda name: baselines[name]) if baselines else None
-        findings = list(self._repaired)
-        if not self.floor.cached and candidate.value < 0.8 * self.floor.memory_us:
-            us, least = candidate.value, self.floor.memory_us
-            summary = f"{us:.1f} us is less than the {least:.1f} us that moving the problem's bytes takes here"
-            findings.append(observe("faster_than_physics", summary, severity="warning", us=us, floor_us=least))
-        # The baselines were timed at another moment: carry them over by their ratio to eager.
-        eager = float(np.median(theirs))
-        best_us = baselines[best] / baselines["eager"] * eager if best else None
-        return TimingResult(
-            candidate_us=candidate,
-            reference_us=statistics.interval(theirs),
-            speedup=speedup,
-            claim=statistics.claim(speedup, null),
-            null_spread=null,
-            samples=len(mine),
-            dropped=rounds.dropped,
-            method=METHOD[self.device] if mismatch is None else BY_WALL,
-            candidate_hot_us=hot[0],
-            reference_hot_us=hot[1],
-            host_overhead_us=float(np.median(rounds.column("candidate", "host_us"))) if self.device == "cuda" else None,
-            baselines_us=baselines,
-            best_baseline=best,
-            speedup_over_best=best_us / candidate.value if best_us else None,
-            floor_us=self.floor.us,
-            floor_limited_by=self.floor.limited_by,
-            fraction_of_floor=self.floor.us / candidate.value if candidate.value else None,
-            findings=findings,
             seconds=seconds,
             evidence=self._evidence(),
         )

@@ -35,7 +35,11 @@ SECONDS = {"cpu": 2.5, "cuda": 2.5}
 THOROUGH = 4.0
 """How many times longer the winner is timed."""
 
+WARM_CALLS = 8
+"""More than the memory that a worker holds back (tools.worker.main), so that no timed call is the first to ask for it."""
+
 WARM_SECONDS = {"cpu": 0.3, "cuda": 0.4}
+LARGE_LANDING = 1 << 30
 POOL = {"cpu": 4, "cuda": 3}
 POOL_BYTES = {"cpu": 1 << 30, "cuda": 16 << 30}
 METHOD = {
@@ -64,6 +68,15 @@ class Rounds:
             for side, walls in self.walls.items()
         }
         return Rounds(sides["candidate"], sides["reference"], sides["second"], self.walls, self.dropped)
+
+    def __add__(self, other: Rounds) -> Rounds:
+        return Rounds(
+            self.candidate + other.candidate,
+            self.reference + other.reference,
+            self.second + other.second,
+            {side: walls + other.walls[side] for side, walls in self.walls.items()},
+            self.dropped + other.dropped,
+        )
 
     def column(self, side: str, name: str = "us") -> statistics.Samples:
         return np.array([getattr(reply, name) for reply in getattr(self, side)], dtype=np.float64)
@@ -140,7 +153,7 @@ class Timer:
         calls = 0
         self._fresh_inputs(0)
         self.bench.synchronize()
-        while calls < 3 or time.monotonic() < stop:
+        while calls < (3 if self.bench.landing_bytes > LARGE_LANDING else WARM_CALLS) or time.monotonic() < stop:
             for session in self.sides.values():
                 session.time(self._spec, 0, cold=True, seed=self._seed())
             calls += 1

@@ -1,0 +1,92 @@
+"""What the judge measured as the records that leave it: the accuracy of a check, the result of a timing."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+
+from tools.device.floor import Floor
+from tools.judge import statistics
+from tools.judge.bench import Bench
+from tools.judge.check import Outcome, Rules
+from tools.judge.duel import Measured
+from tools.judge.findings import observe
+from tools.judge.inputs import OWN
+from tools.judge.limits import classify, floor_limit
+from tools.judge.timing import BY_WALL, METHOD
+from tools.types import Evidence, Finding, PrecisionReport, TimingResult
+
+FASTER_THAN_PHYSICS = 0.8
+
+
+def precision_report(bench: Bench, rules: Rules, outcome: Outcome) -> PrecisionReport | None:
+    """The accuracy over the problem's own inputs, worst trial; None where nothing was compared in floating point."""
+    trial = bench.trial(OWN, 0)
+    floating = [i for i, t in enumerate(trial.reference) if t.is_floating_point()]
+    rows = [t for t in outcome.trials if t.kind == OWN and t.error is not None and t.reference_error is not None]
+    if not rows or not floating:
+        return None
+    worst = max(rows, key=lambda r: r.error.rms if r.error is not None else 0.0)
+    assert worst.error is not None and worst.reference_error is not None
+    which, scale = floating[0], worst.error.scale
+    limit = bench.limit(trial, which, rules.demanded)
+    dtype = trial.reference[which].dtype
+    relative = worst.error.rms / scale if scale else 0.0
+    reference = worst.reference_error.rms / scale if scale else 0.0
+    return PrecisionReport(
+        measured=classify(relative, bench.floor, dtype),
+        reference=classify(reference, bench.floor, dtype),
+        candidate_rms=worst.error.rms,
+        reference_rms=worst.reference_error.rms,
+        floor_rms=floor_limit(bench.floor, trial.errors[which], dtype).rms,
+        limit_rms=limit.rms,
+        candidate_max=worst.error.maximum,
+        limit_max=limit.maximum,
+        oracle=bench.oracle,
+    )
+
+
+def timing_result(
+    measured: Measured,
+    floor: Floor,
+    baselines: dict[str, float],
+    device: Literal["cuda", "cpu"],
+    seconds: float,
+    evidence: Evidence,
+    caveats: list[Finding],
+) -> TimingResult:
+    """`baselines` are microseconds by name, timed at another moment: they are carried over by their ratio to eager."""
+    rounds = measured.rounds
+    mine, theirs = rounds.column("candidate"), rounds.column("reference")
+    candidate = statistics.interval(mine)
+    best = min(baselines, key=lambda name: baselines[name]) if baselines else None
+    findings = [*caveats, *([] if measured.mismatch is None else [measured.mismatch])]
+    if not floor.cached and candidate.value < FASTER_THAN_PHYSICS * floor.memory_us:
+        us, least = candidate.value, floor.memory_us
+        summary = f"{us:.1f} us is less than the {least:.1f} us that moving the problem's bytes takes here"
+        findings.append(observe("faster_than_physics", summary, severity="warning", us=us, floor_us=least))
+    best_us = baselines[best] / baselines["eager"] * float(np.median(theirs)) if best else None
+    hot = [float(np.median([reply.us for reply in side])) for side in measured.hot]
+    return TimingResult(
+        candidate_us=candidate,
+        reference_us=statistics.interval(theirs),
+        speedup=measured.speedup,
+        claim=measured.claim,
+        null_spread=measured.null,
+        samples=len(mine),
+        dropped=rounds.dropped,
+        method=METHOD[device] if measured.mismatch is None else BY_WALL,
+        candidate_hot_us=hot[0],
+        reference_hot_us=hot[1],
+        host_overhead_us=float(np.median(rounds.column("candidate", "host_us"))) if device == "cuda" else None,
+        baselines_us=baselines,
+        best_baseline=best,
+        speedup_over_best=best_us / candidate.value if best_us else None,
+        floor_us=floor.us,
+        floor_limited_by=floor.limited_by,
+        fraction_of_floor=floor.us / candidate.value if candidate.value else None,
+        findings=findings,
+        seconds=seconds,
+        evidence=evidence,
+    )
