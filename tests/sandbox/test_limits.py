@@ -9,6 +9,8 @@ import pytest
 from test_promises import attempt
 
 from tools.nursery import Limits, Nursery
+from tools.sandbox import isolation
+from tools.sandbox.policy import Policy
 from tools.types import SandboxLevel
 
 _MIB = 1 << 20
@@ -91,3 +93,17 @@ def test_open_files(nursery: Nursery) -> None:
     succeeded, given, _ = attempt(nursery, "open_many", Limits(seconds=60, open_files=50), count=100)
     assert succeeded is False
     assert "Too many open files" in given
+
+
+def test_an_older_kernel_is_left_its_machine_wide_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before Linux 6.14 pid_max is no matter of a namespace: root in a sandbox would set it for everyone."""
+
+    def opened(*_: object) -> int:
+        raise AssertionError("pid_max was opened")
+
+    monkeypatch.setattr(isolation.os, "open", opened)
+    monkeypatch.setattr(isolation, "kernel_release", lambda: (6, 13))
+    isolation._limit_pids(Policy(isolation="namespaces", processes=4))
+    monkeypatch.setattr(isolation, "kernel_release", lambda: (6, 14))
+    with pytest.raises(AssertionError, match="pid_max"):
+        isolation._limit_pids(Policy(isolation="namespaces", processes=4))

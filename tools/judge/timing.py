@@ -36,7 +36,7 @@ THOROUGH = 4.0
 """How many times longer the winner is timed."""
 
 WARM_CALLS = 8
-"""More than the memory that a worker holds back (tools.worker.main), so that no timed call is the first to ask for it."""
+"""More than a worker holds back of its memory (tools.worker.main): no timed call is the first to ask for some."""
 
 WARM_SECONDS = {"cpu": 0.3, "cuda": 0.4}
 LARGE_LANDING = 1 << 30

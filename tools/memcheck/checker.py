@@ -154,7 +154,9 @@ def device_command(program: Path, check: Check) -> list[str]:
         str(program),
         *("--tool", check, "--print-limit", "40", "--show-backtrace", "device"),
         *("--target-processes", "application-only", "--launch-timeout", "60"),
-        *(("--report-api-errors", "no") if check == "memcheck" else ()),
+        # Without padding the next allocation begins where one ends, and what runs over an end lands in memory that is
+        # somebody's.
+        *(("--report-api-errors", "no", "--padding", "512") if check == "memcheck" else ()),
     ]
 
 

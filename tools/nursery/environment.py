@@ -22,8 +22,8 @@ def child_environment(home: str, preload: Path | None) -> dict[str, str]:
         "PYTHONDONTWRITEBYTECODE": "1",
         # Idle OpenMP threads sleep: a spinning pool in one process would be in the timings of another.
         "OMP_WAIT_POLICY": "PASSIVE",
-        # Importing torch's extension builder asks whether CUDA is there. By NVML that touches no driver; otherwise the
-        # driver would be initialised here, and no child could use the GPU ("cannot re-initialize CUDA in forked …").
+        # Should anything that the nursery imports ask whether CUDA is there, it is answered by NVML, which touches no
+        # driver: with the driver initialised here no child could use the GPU ("cannot re-initialize CUDA in forked …").
         "PYTORCH_NVML_BASED_CUDA_CHECK": "1",
         # Freed memory stays with the process. Otherwise it depends on the layout of the heap whether each call has its
         # pages mapped anew, which makes one process several times slower than its twin.

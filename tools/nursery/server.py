@@ -42,12 +42,26 @@ def serve(fd: int, parent: int, level: str) -> NoReturn:
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # wardens are reaped by the kernel
     linux.set_dumpable(False)
     os.environ.pop("LD_PRELOAD", None)
-    for name in _HEAVY_IMPORTS:
-        importlib.import_module(name)
+    _import_heavy()
     # A collection in a child would touch, and so copy, every object that it shares with us.
     gc.collect()
     gc.freeze()
     _Server(socket.socket(fileno=fd), level).run()
+
+
+def _import_heavy() -> None:
+    """Import what children need, without a look at the GPU: the state that NVML or the driver would have in this process
+    is no good to a child, where NVML then starts no more."""
+    importlib.import_module("torch")
+    import torch.cuda
+
+    # Importing the extension builder asks whether CUDA is there, only to warn.
+    asked, torch.cuda.is_available = torch.cuda.is_available, lambda: True
+    try:
+        for name in _HEAVY_IMPORTS:
+            importlib.import_module(name)
+    finally:
+        torch.cuda.is_available = asked
 
 
 def _leave() -> NoReturn:

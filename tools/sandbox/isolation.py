@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import resource
 import signal
 import socket
@@ -87,9 +88,16 @@ def _map_user(uid: int, gid: int) -> None:
             os.close(fd)
 
 
+def kernel_release() -> tuple[int, int]:
+    """Such as `(6, 18)`."""
+    major, minor = re.findall(r"\d+", os.uname().release)[:2]
+    return int(major), int(minor)
+
+
 def _limit_pids(policy: Policy) -> None:
-    """Since Linux 6.14 a pid namespace has a limit of its own; before, the warden's polling must do."""
-    if policy.processes is None:
+    """Since Linux 6.14 a pid namespace has a limit of its own; before, the file is the whole machine's, and the warden's
+    polling must do."""
+    if policy.processes is None or kernel_release() < (6, 14):
         return
     try:
         fd = os.open("/proc/sys/kernel/pid_max", os.O_WRONLY)
