@@ -1,8 +1,7 @@
 """What a plain allclose harness says of the judged cases: `python -m tests.benchmarks.allclose [DIR] [--device cuda]`.
 
-Does what KernelBench does, in code of our own: candidate and reference in one process (a fresh one for each candidate,
-ended after a time limit), known seeds, inputs drawn on the CPU, five trials of torch.allclose at 1e-4 against the
-reference as it runs, then twenty timed calls one after the other. Only building is ours: the libraries are those that
+Does what KernelBench does (tests/benchmarks/plain_harness.py), a fresh process for each candidate, ended after a time
+limit, with twenty timed calls. Only building is ours: the libraries are those that
 the judge uses too. Prints a markdown table of kinds, or with --json a row for each case; the last line is the count.
 """
 
@@ -13,22 +12,17 @@ import json
 import multiprocessing
 import sys
 import tempfile
-import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-import torch
-
+from tests.benchmarks.plain_harness import judged
 from tests.cases.judging import HERE, Case, CaseEvaluator, find_file, judge, load_cases, open_evaluator, problem_of
 from tools.types import BuildResult
 from tools.worker.loader import BuiltLibraries, run_module
 
-SEED = 42
-TRIALS = 5
-TOLERANCE = 1e-4
 TIMED = 20
 SECONDS = 60.0
 
@@ -120,92 +114,10 @@ def _harness(pipe: Connection, problem: str, candidate: str, modules: list[dict[
         reference = run_module(problem, BuiltLibraries([]), "reference")
         libraries.install()
         offered = run_module(candidate, libraries)
-        answer.update(_judge(vars(reference), vars(offered), device))
+        answer.update(judged(vars(reference), vars(offered), device, timed=TIMED))
     except BaseException as error:
         answer["why"] = f"{type(error).__name__}: {str(error)[:200]}"
     pipe.send_bytes(json.dumps(answer).encode())
-
-
-def _judge(reference: dict[str, Any], offered: dict[str, Any], device: str) -> dict[str, Any]:
-    models: list[torch.nn.Module] = []
-    for namespace, name in ((reference, "Model"), (offered, "ModelNew")):
-        _set_seed(SEED, device)
-        init = reference["get_init_inputs"]() if "get_init_inputs" in reference else []
-        _set_seed(SEED, device)
-        models.append(namespace[name](*[_moved(x, device) for x in init]).to(device))
-    model, custom = models
-    _set_seed(SEED, device)
-    seeds = torch.randint(0, 2**32 - 1, (TRIALS,)).tolist()
-    with torch.no_grad():
-        for number, seed in enumerate(seeds):
-            _set_seed(seed, device)
-            inputs = [_moved(x, device) for x in reference["get_inputs"]()]
-            _set_seed(seed, device)
-            expected = model(*inputs)
-            _synchronize(device)
-            _set_seed(seed, device)
-            got = custom(*inputs)
-            _synchronize(device)
-            why = _differs(got, expected)
-            if why:
-                return {"passed": False, "why": f"trial {number + 1}: {why}"}
-        _set_seed(SEED, device)
-        inputs = [_moved(x, device) for x in reference["get_inputs"]()]
-        theirs, ours = (_timed(m, inputs, device) for m in (custom, model))
-    return {"passed": True, "speedup": ours / theirs}
-
-
-def _differs(got: Any, expected: Any) -> str:
-    """Why an output is no match; the plain rule knows tensors, and here sequences and dicts of them too."""
-    if isinstance(expected, dict):
-        same = isinstance(got, dict) and got.keys() == expected.keys()
-        return next(filter(None, (_differs(got[k], expected[k]) for k in expected)), "") if same else "structure"
-    if isinstance(expected, list | tuple):
-        same = isinstance(got, list | tuple) and len(got) == len(expected)
-        return next(filter(None, map(_differs, got, expected)), "") if same else "structure"
-    if not isinstance(expected, torch.Tensor):
-        return "" if got == expected else "value"
-    if got.shape != expected.shape:
-        return f"shape {tuple(got.shape)} for {tuple(expected.shape)}"
-    if torch.allclose(expected, got, atol=TOLERANCE, rtol=TOLERANCE):
-        return ""
-    return f"differs by up to {float((got.double() - expected.double()).abs().max()):.3g}"
-
-
-def _timed(model: torch.nn.Module, inputs: list[Any], device: str) -> float:
-    """Mean seconds of a call."""
-    for _ in range(3):
-        model(*inputs)
-    _synchronize(device)
-    if device == "cuda":
-        start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-        total = 0.0
-        for _ in range(TIMED):
-            start.record()
-            model(*inputs)
-            end.record()
-            torch.cuda.synchronize()
-            total += start.elapsed_time(end) / 1e3
-        return total / TIMED
-    began = time.perf_counter()
-    for _ in range(TIMED):
-        model(*inputs)
-    return (time.perf_counter() - began) / TIMED
-
-
-def _set_seed(seed: int, device: str) -> None:
-    torch.manual_seed(seed)
-    if device == "cuda":
-        torch.cuda.manual_seed(seed)
-
-
-def _moved(value: Any, device: str) -> Any:
-    return value.to(device) if isinstance(value, torch.Tensor) else value
-
-
-def _synchronize(device: str) -> None:
-    if device == "cuda":
-        torch.cuda.synchronize()
 
 
 def table(rows: list[Row]) -> str:
