@@ -57,6 +57,11 @@ def size(count: int) -> str:
     return f"{count} B"
 
 
+def count(number_of: int, what: str) -> str:
+    """`1 turn`, `2 turns`."""
+    return f"{number_of} {what}{'' if number_of == 1 else 's'}"
+
+
 def percent(share: float) -> str:
     return f"{number(100 * share)}%"
 

@@ -18,7 +18,15 @@ JUDGE = ROOT / "tools/judge"
 OF_THE_PROBLEM = {"soundness.py", "self_agreement.py", "examination.py", "repair.py"}
 """What these find is told of a problem, before any candidate."""
 
-SHIFTED = {"scaled_up": "scaled", "scaled_down": "scaled", "shifted_up": "shifted", "shifted_down": "shifted"}
+SHIFTED = {
+    "scaled_up": "scaled",
+    "scaled_down": "scaled",
+    "shifted_up": "shifted",
+    "shifted_down": "shifted",
+    "far_down": "shifted",
+    "one_large": "uneven",
+    "one_huge": "uneven",
+}
 FOR_EACH_KIND = {"fails_on_" + SHIFTED.get(kind, kind) for kind in SPECIAL}
 
 

@@ -51,7 +51,9 @@ def named(found: Soundness, code: str) -> Finding:
 def test_every_bundled_problem_can_be_judged(make: Make, name: str):
     found = soundness.examine(make(load_problem(name).source, "small"), ORACLE)  # pyright: ignore[reportCallIssue]
     assert found.judgeable
-    assert {n.code for n in found.notes} <= {"plain_allclose_blind"}
+    # The mean of many draws hardly varies: a constant passes for it here and there, and other inputs tell.
+    allowed = {"plain_allclose_blind"} | ({"constant_passes"} if name == "basics/mse_loss" else set())
+    assert {n.code for n in found.notes} <= allowed
 
 
 @pytest.mark.parametrize(

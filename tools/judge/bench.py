@@ -12,7 +12,6 @@ import os
 import secrets
 import time
 from collections import OrderedDict
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
@@ -21,12 +20,14 @@ import torch
 from problems import ProblemError
 from tools.judge import limits as rule
 from tools.judge.deadline import deadline
-from tools.judge.errors import Error, measure
-from tools.judge.inputs import OWN, SPECIAL, derive, shake
-from tools.judge.limits import Floor, Limit
+from tools.judge.errors import measure
+from tools.judge.inputs import FAR, OWN, SPECIAL, derive
+from tools.judge.limits import Limit
 from tools.judge.oracle import DoubleOracle
 from tools.judge.preflight import check_size
 from tools.judge.reference import Reference, oracle_model
+from tools.judge.sensitivity import fp32_floor
+from tools.judge.trial import Trial
 from tools.judge.variation import Repair
 from tools.types import PrecisionClass
 from tools.worker.arena import CANARY, Arena, Layout, guards, tensor_at
@@ -35,36 +36,8 @@ from tools.worker.trees import flatten
 Oracle = Literal["fp64", "fp64_cpu", "fp32"]
 FORWARD_SECONDS = 120.0
 CACHE_BYTES = {"cpu": 1 << 30, "cuda": 8 << 30}
-NEAR_TIE = 2.0**-18
-NEAR_TIE_SPECIAL = 2.0**-10
-NEAR_TIE_DRAWS = 16
 LARGE_OUTPUT = 256 << 20
 """Bytes of output from which device memory is worth counting before each run."""
-
-
-@dataclass
-class Trial:
-    """One set of inputs with what the reference and the oracle make of it. Tensors are on the device."""
-
-    kind: str
-    seed: int
-    spec: dict[str, Any]
-    tensors: list[torch.Tensor]
-    outputs: dict[str, Any]
-    reference: list[torch.Tensor]
-    oracle: list[torch.Tensor]
-    errors: list[Error] = field(default_factory=list)
-    sound: bool = True
-    mutated: list[int] = field(default_factory=list)
-    """Indices of inputs that the reference changes without returning them; their final values count as outputs behind
-    the others."""
-
-    may_change: list[int] = field(default_factory=list)
-    """Indices of all inputs that the reference itself changes."""
-
-    @property
-    def bytes(self) -> int:
-        return sum(t.nbytes for group in (self.tensors, self.reference, self.oracle) for t in group)
 
 
 class Bench:
@@ -89,13 +62,13 @@ class Bench:
         self.model = self.problem.build(self.seed)
         self.training = self.model.training
         self.oracle: Oracle = "fp64"
-        self._oracle_model = oracle_model(self.model)
-        self._double = DoubleOracle(self.problem)
+        self.oracle_model = oracle_model(self.model)
+        self.double = DoubleOracle(self.problem)
         self.mutates = False
         self.reference_seconds = 0.0
         self._trials: OrderedDict[tuple[str, int], Trial] = OrderedDict()
         self.uses_rng = self._detect_rng()
-        self.floor = dataclasses.replace(self._floor(self.trial(OWN, 0)), reduction=reduction)
+        self.floor = dataclasses.replace(fp32_floor(self, self.trial(OWN, 0)), reduction=reduction)
 
     def adopt(self, repair: Repair | None) -> None:
         """Go on with other inputs and weights of the same shapes; None goes back to the problem's own."""
@@ -141,7 +114,7 @@ class Bench:
         """Reference and oracle outputs on the given inputs; `model` replaces the bench's own (other weights)."""
         own = model is None
         model = self.model if model is None else model
-        oracle = self._oracle_model if own else oracle_model(model)
+        oracle = self.oracle_model if own else oracle_model(model)
         given = [t.clone(memory_format=torch.preserve_format) if self.mutates else t for t in tensors]
         versions = [t._version for t in given]
         rng = seed if self.uses_rng else None
@@ -178,8 +151,8 @@ class Bench:
         """Oracle outputs in fp64; where fp64 can't run, the strictest fp32, which the result then says."""
         if self.oracle != "fp32" and not self.uses_rng:
             try:
-                found = self._double.run(oracle, spec, tensors, mutated=mutated, reference=reference)
-                self.oracle = self._double.name
+                found = self.double.run(oracle, spec, tensors, mutated=mutated, reference=reference)
+                self.oracle = self.double.name
                 return found
             except ProblemError:
                 raise
@@ -203,72 +176,12 @@ class Bench:
         moved = not torch.equal(before, torch.get_rng_state())
         return moved or (cuda_before is not None and not torch.equal(cuda_before, torch.cuda.get_rng_state()))
 
-    def _floor(self, trial: Trial) -> Floor:
-        """Errors of honest fp32 evaluations, and of the same mathematics on operands rounded to each class."""
-        spec, tensors, seed = trial.spec, trial.tensors, trial.seed if self.uses_rng else None
-        strict = self.problem.run(self.model, spec, [t.clone() for t in tensors], tf32=False, seed=seed)[1]
-        errors = [measure(s, o) for s, o in zip(strict, trial.oracle, strict=False)]
-        if self.device == "cpu":
-            with torch.backends.mkldnn.flags(enabled=False):
-                other = self.problem.run(self.model, spec, [t.clone() for t in tensors], seed=seed)[1]
-            errors += [measure(s, o) for s, o in zip(other, trial.oracle, strict=False)]
-        classes: dict[PrecisionClass, tuple[float, float]] = {}
-        sensitivity: tuple[tuple[float, float], ...] = ()
-        if self.oracle == "fp64" and not self.uses_rng:
-            found = {
-                name: self.rounded_errors(trial, name)
-                for name in (PrecisionClass.TF32, PrecisionClass.FP16, PrecisionClass.BF16)
-            }
-            classes = {name: _relative(row) for name, row in found.items()}
-            # bf16 has three bits less: a second sample, for outputs that are one number.
-            pairs = zip(found[PrecisionClass.TF32], found[PrecisionClass.BF16], strict=True)
-            sensitivity = tuple((max(t.rms, b.rms / 8), max(t.maximum, b.maximum / 8)) for t, b in pairs)
-        relative, largest = _relative(errors)
-        return Floor(relative, largest, classes, _relative(trial.errors)[0], 1, sensitivity)
-
-    def rounded_errors(self, trial: Trial, name: PrecisionClass) -> list[Error]:
-        """What rounding inputs and weights to a class changes in each output, the rest being exact."""
-        short = copy.deepcopy(self._oracle_model)
-        with torch.no_grad():
-            for parameter in [*short.parameters(), *short.buffers()]:
-                parameter.data = rule.rounded(parameter.data, name)
-        outputs = self._double.run(
-            short,
-            trial.spec,
-            trial.tensors,
-            mutated=trial.mutated,
-            reference=trial.reference,
-            prepare=lambda t: rule.rounded(t.double(), name),
-        )
-        return [measure(s, o) for s, o in zip(outputs, trial.oracle, strict=False)]
-
-    def ambiguous(self, trial: Trial, output: int) -> torch.Tensor:
-        """Elements of an exact output (an index, a comparison) whose answer hangs on the last bits of the inputs, as a
-        mask: near ties, where another order of the same arithmetic may say otherwise."""
-        generator = torch.Generator(self.device).manual_seed(trial.seed % 2**31)
-        mask = torch.zeros_like(trial.reference[output], dtype=torch.bool)
-        if self.oracle != "fp64" or self.uses_rng:
-            return mask
-        near = NEAR_TIE_SPECIAL if trial.kind in SPECIAL else NEAR_TIE
-        for _ in range(NEAR_TIE_DRAWS):
-            found = self._double.run(
-                self._oracle_model,
-                trial.spec,
-                trial.tensors,
-                mutated=trial.mutated,
-                reference=trial.reference,
-                prepare=lambda t: shake(t.double(), near, generator),
-            )
-            mask |= found[output] != trial.oracle[output]
-        return mask
-
     def limit(self, trial: Trial, output: int, demanded: PrecisionClass | None) -> Limit:
         """The limit on one output of a trial."""
         reference = trial.reference[output]
         if trial.kind in SPECIAL:
-            return rule.special_limit(
-                rule.own_limit(self.floor, trial.errors[output], reference.dtype, demanded), trial.errors[output]
-            )
+            own = rule.own_limit(self.floor, trial.errors[output], reference.dtype, demanded)
+            return rule.special_limit(own, trial.errors[output], finite_only=trial.kind == FAR)
         return rule.own_limit(self.floor, trial.errors[output], reference.dtype, demanded, output)
 
     def _layout_inputs(self, trial: Trial) -> tuple[list[list[dict[str, Any]]], int]:
@@ -348,11 +261,6 @@ class Bench:
     def close(self) -> None:
         for arena in self.arenas.values():
             arena.close()
-
-
-def _relative(errors: list[Error]) -> tuple[float, float]:
-    rms = max((e.relative for e in errors if e.scale > 0), default=0.0)
-    return rms, max((e.maximum / e.peak for e in errors if e.peak > 0), default=0.0)
 
 
 def last_level_cache_bytes() -> int:

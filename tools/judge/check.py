@@ -16,17 +16,20 @@ import torch
 
 from tools.judge import inputs as kinds
 from tools.judge import ownership
-from tools.judge.bench import Bench, Trial
+from tools.judge.bench import Bench
 from tools.judge.client import CandidateFailed, Reply, violation
 from tools.judge.compare import Comparison, collect, compare
 from tools.judge.errors import identical
 from tools.judge.findings import observe
 from tools.judge.session import Session
+from tools.judge.timing import is_summary
+from tools.judge.trial import Trial
 from tools.judge.weights import vary_constants
 from tools.types import Finding, PrecisionClass, TrialResult, Verdict
 
 OWN_TRIALS = 5
 IDENTICAL_RUNS = 20
+OUTLIERS = 4
 IDENTICAL_SECONDS = {"cpu": 0.5, "cuda": 0.5}
 POISONS = (0xFF, 0x7F)
 """0xFF is NaN in every floating type; 0x7F is NaN in fp16, 3.4e38 in fp32: two runs differ where unwritten memory
@@ -303,13 +306,23 @@ class Check:
             finding = observe("aliases_previous_output", "the next call overwrites an output that was returned before")
             raise Failed(Verdict.WRONG_RESULT, finding)
 
+    def _special_trials(self) -> list[tuple[str, int]]:
+        """Kinds of inputs, each with its trial's index. An outlier is put at several places where outputs sum a lot
+        up: whoever leaves a part out misses it as often as that part is large."""
+        first = self.bench.trial(kinds.OWN, 0)
+        exact = any(not t.is_floating_point() for t in first.reference)
+        after = OWN_TRIALS + len(kinds.SPECIAL) + 1
+        found = [
+            (kind, OWN_TRIALS + position)
+            for position, kind in enumerate(kinds.SPECIAL)
+            if kind != kinds.HUGE and not (exact and kind in kinds.TIED)
+        ]
+        return found + [(kinds.HUGE, after + i) for i in range(OUTLIERS if is_summary(first) else 0)]
+
     def _special(self) -> None:
         """Inputs that the problem did not ask for, where the reference is sound on them."""
-        exact = any(not t.is_floating_point() for t in self.bench.trial(kinds.OWN, 0).reference)
-        for position, kind in enumerate(kinds.SPECIAL):
-            if exact and kind in kinds.TIED:
-                continue
-            trial = self.bench.trial(kind, OWN_TRIALS + position)
+        for position, (kind, index) in enumerate(self._special_trials()):
+            trial = self.bench.trial(kind, index)
             if not trial.sound:
                 continue
             found = self._compare(trial, self._run(trial, position % 2, POISONS[position % 2]), position % 2)
@@ -324,6 +337,9 @@ class Check:
                     "scaled_down": "scaled",
                     "shifted_down": "shifted",
                     "shifted_up": "shifted",
+                    kinds.FAR: "shifted",
+                    "one_large": "uneven",
+                    kinds.HUGE: "uneven",
                 }.get(kind, kind)
                 finding = observe(
                     code, f"right on the problem's own inputs, wrong when they are {kind.replace('_', ' ')}", kind=kind

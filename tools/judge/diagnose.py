@@ -121,7 +121,7 @@ def _where(wrong: torch.Tensor) -> dict[str, str | int | float | list[int]]:
             places.append({"code": "one_channel", **facts, "density": float(line[first])})
         elif last == size - 1 and lines == last - first + 1 and first > 0 and lines <= max(size // 4, 2):
             places.append({"code": "tile_tail", **facts, "correct_up_to": first})
-        elif lines <= 4 and {first, last} <= {0, 1, size - 2, size - 1}:
+        elif size >= 8 and lines <= 4 and {int(i) for i in hit} <= {0, 1, size - 2, size - 1}:
             places.append({"code": "border", **facts})
         elif 2 <= lines < size:
             steps = hit[1:] - hit[:-1]

@@ -10,10 +10,11 @@ import torch
 
 from tools.judge import inputs as kinds
 from tools.judge import trivial
-from tools.judge.bench import Bench, Trial
+from tools.judge.bench import Bench
 from tools.judge.check import OWN_TRIALS, Rules
 from tools.judge.compare import admits
 from tools.judge.findings import Fact, observe
+from tools.judge.trial import Trial
 from tools.judge.weights import vary_constants
 from tools.types import Finding
 

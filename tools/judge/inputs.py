@@ -22,16 +22,31 @@ SPECIAL = (
     "mostly_zero",
     "mostly_one",
     "uneven",
+    "far_down",
+    "one_large",
+    "one_huge",
 )
-TIED = ("sparse", "ties", "mostly_zero", "mostly_one", "uneven")
+HUGE = "one_huge"
+"""One element is a tenth of a sum of sizes, and nearly all of a sum of squares; the others look as ever. Whoever takes a
+part of the data for the whole, and all of it only where what it sees is unusual, does not see this one. (Were it more
+than the sum, one float accumulator would lose the others behind it.)"""
+
+FAR = "far_down"
+"""So far from zero that exp underflows: only what is not finite counts, since every digit of a variance may be lost."""
+
+TIED = ("sparse", "ties", "mostly_zero", "mostly_one", "uneven", "far_down")
 """Kinds on which an index output (argmax) is not unique, or hangs on the last bits."""
 
 SHIFT = 16.0
 """Far enough that a maximum which starts at zero is wrong, near enough that a variance in one pass is still right; what
 overflows shows when inputs are scaled up."""
 
+FAR_SHIFT = 120.0
 PEAK = 100.0
 """The largest element of `uneven`, over the mean size of the problem's own."""
+
+LARGEST = 1e3
+"""The size of the element of `one_large`, over the mean size of the problem's own."""
 
 LARGE = 12
 SAMPLE = 1 << 16
@@ -39,6 +54,8 @@ SAMPLE = 1 << 16
 
 def derive(kind: str, tensors: list[torch.Tensor], generator: torch.Generator) -> list[torch.Tensor]:
     """Inputs of `kind` made from the problem's own ones. Integer and bool inputs (indices, masks) are left alone."""
+    if kind in ("one_large", HUGE):
+        return _one_outlier(tensors, generator, None if kind == HUGE else LARGEST)
     return [_derive(kind, t, generator, i) if t.is_floating_point() else t for i, t in enumerate(tensors)]
 
 
@@ -51,6 +68,8 @@ def _derive(kind: str, t: torch.Tensor, generator: torch.Generator, which: int) 
         return t - SHIFT
     if kind == "shifted_up":
         return t + SHIFT
+    if kind == FAR:
+        return t - FAR_SHIFT
     if kind == "negated":
         return -t
     if kind == "sparse":
@@ -92,6 +111,35 @@ def _uneven(t: torch.Tensor, generator: torch.Generator, which: int) -> torch.Te
     return made
 
 
+def _one_outlier(
+    tensors: list[torch.Tensor], generator: torch.Generator, factor: float | None
+) -> list[torch.Tensor]:
+    """The same inputs with one element of one of them `factor` times as large as the mean, None for a tenth of the sum of all."""
+    chosen = [i for i, t in enumerate(tensors) if t.is_floating_point() and t.numel()]
+    if not chosen:
+        return list(tensors)
+    which = chosen[_pick(len(chosen), generator)]
+    changed = tensors[which].clone(memory_format=torch.preserve_format)
+    put_outlier(changed, generator, factor)
+    return [changed if i == which else t for i, t in enumerate(tensors)]
+
+
+def put_outlier(tensor: torch.Tensor, generator: torch.Generator, factor: float | None) -> tuple[tuple[int, ...], float]:
+    """Make one element at a random place an outlier, in place. Returns its index and what was there before."""
+    index = tuple(_pick(size, generator) for size in tensor.shape)
+    before = float(tensor[index])
+    mean = float(tensor.double().abs().mean()) if tensor.numel() <= SAMPLE else _mean_size(tensor)
+    size = min((0.1 * tensor.numel() if factor is None else factor) * mean, torch.finfo(tensor.dtype).max / 4)
+    tensor[index] = -size if before < 0 else size
+    return index, before
+
+
+def _mean_size(tensor: torch.Tensor) -> float:
+    """The mean size of a sample of the elements."""
+    rows = tensor.reshape(-1) if tensor.is_contiguous() else tensor.flatten(0)
+    return float(rows[:: tensor.numel() // SAMPLE].double().abs().mean())
+
+
 def change_one_element(tensors: list[torch.Tensor], generator: torch.Generator) -> tuple[list[torch.Tensor], str]:
     """The same inputs with one element of one floating tensor changed plainly; also says which."""
     floating = [i for i, t in enumerate(tensors) if t.is_floating_point() and t.numel()]
@@ -109,20 +157,6 @@ def shake(tensor: torch.Tensor, relative: float, generator: torch.Generator) -> 
     """Every value changed by up to `relative` of itself, at random."""
     noise = torch.rand(tensor.shape, generator=generator, device=tensor.device, dtype=tensor.dtype)
     return tensor * (1 + relative * (2 * noise - 1))
-
-
-def splice(target: torch.Tensor, donor: torch.Tensor, generator: torch.Generator) -> None:
-    """Overwrite a random run of `target` by values of `donor`, another draw of the same input, in place.
-
-    Keeps every timed call's values new at a thousandth of the cost of drawing them.
-    """
-    count = target.numel()
-    if count < 2 or not (target.is_contiguous() and donor.is_contiguous()):
-        target.copy_(donor)
-        return
-    length = max(1, min(4096, count // 8))
-    at, source = _pick(count - length + 1, generator), _pick(count - length + 1, generator)
-    target.view(-1)[at : at + length].copy_(donor.view(-1)[source : source + length])
 
 
 def _pick(count: int, generator: torch.Generator) -> int:

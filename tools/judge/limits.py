@@ -6,11 +6,11 @@ A candidate must be no less accurate than the reference as it runs, or than hone
     max  <= max(REFERENCE_MAX * max(reference), fp32 grade)
 
 What counts as fp32 grade is the loosest of three. (1) FLOOR_RMS times the larger error of two honest fp32 evaluations
-of the reference. (2) What a sequential fp32 sum of K terms costs (2 * u * sqrt(K), relative; K is the longest
-reduction of the problem): a kernel that adds in plain order is honest though a library adds in blocks. (3) A tenth of
-what operands of ten mantissa bits would cost, which is absolute: a variance in one pass or a mean near zero loses
-digits that a reference in two passes keeps, and is still three bits better than TF32. docs/judge.md has the
-calibration.
+of the reference, relative and absolute. (2) What a sequential fp32 sum of K terms costs (2 * u * sqrt(K), relative; K
+is the longest reduction of the problem): a kernel that adds in plain order is honest though a library adds in blocks.
+(3) A tenth of what operands of ten mantissa bits would cost, which is absolute: a variance in one pass or a mean near
+zero loses digits that a reference in two passes keeps, and is still three bits better than TF32; a hundredth where
+nothing cancels. docs/judge.md has the calibration.
 """
 
 from __future__ import annotations
@@ -29,14 +29,27 @@ REFERENCE_RMS = 1.5
 REFERENCE_MAX = 3.0
 FLOOR_RMS = 10.0
 FLOOR_MAX = 16.0
+SHORT_FLOOR_RMS = 2.0
+SHORT_FLOOR_MAX = 4.0
+"""Ten times the rounding of bf16 outputs would let weights of six bits pass for those of sixteen; of eight they cost
+2.6 times that rounding."""
+
 ACCUMULATION = 2.0
 """One float accumulator loses 0.25 u sqrt(K) of terms drawn from [0, 1), and 4.3 u sqrt(K) of 630,000 smooth L1 losses,
-where the rounding has a side; that is a single number, to which FEW gives four times more."""
+where the rounding has a side; that is a single number, to which FEW gives three times more."""
 
 FLOOR_CLASS = 0.1
-FEW = 3.0
-"""An output of n elements is a sample: its error may be 1 + 3 / sqrt(n) times the expected one."""
+FEW = 2.0
+"""An output of n elements is a sample: its error may be 1 + 2 / sqrt(n) times the expected one."""
 
+CANCELLING = 4 * 2.0**-11
+"""Where ten-bit operands cost four times their own rounding, outputs are differences of larger numbers."""
+
+WELL_CONDITIONED = 0.1
+"""Elsewhere digits are lost to nothing but short operands: a table of eighteen bits a value would be fp32 grade, and
+gain by it."""
+
+TRUNCATED = 1.5 * 2.0**-10
 SPECIAL_RELATIVE = 1e-2
 """On inputs the problem did not ask for (scaled, shifted, sparse) only gross errors count."""
 
@@ -65,8 +78,9 @@ class Floor:
 
     reference_rms: float
     reduction: int
-    sensitivity: tuple[tuple[float, float], ...] = ()
-    """For each output, in its own units: RMS and maximum change when operands are rounded to ten mantissa bits."""
+    grades: tuple[tuple[float, float], ...] = ()
+    """For each output, in its own units: the RMS and maximum error that count as fp32 grade on the problem's own
+    inputs, however small the output is there."""
 
     @property
     def reference_is_fp32(self) -> bool:
@@ -81,11 +95,16 @@ def floor_limit(floor: Floor, error: Error, dtype: torch.dtype, output: int | No
     u_sum = UNIT_ROUNDOFF[torch.float64] if dtype is torch.float64 else UNIT_ROUNDOFF[torch.float32]
     sum_error = ACCUMULATION * u_sum * math.sqrt(max(floor.reduction, 1))
     few = 1 + FEW / math.sqrt(max(error.elements, 1))
-    rms = max(FLOOR_RMS * floor.rms * error.scale, (u_out + few * sum_error) * error.scale)
-    largest = max(FLOOR_MAX * floor.maximum * error.peak, 8 * (u_out + sum_error) * error.peak)
-    if dtype is not torch.float64 and output is not None and output < len(floor.sensitivity):
-        class_rms, class_max = floor.sensitivity[output]
-        rms, largest = max(rms, few * FLOOR_CLASS * class_rms), max(largest, 2 * few * FLOOR_CLASS * class_max)
+    # What the floor of a short type measures is the rounding of the output, which every kernel does once.
+    short = dtype in (torch.float16, torch.bfloat16)
+    floor_rms, floor_max = (SHORT_FLOOR_RMS, SHORT_FLOOR_MAX) if short else (FLOOR_RMS, FLOOR_MAX)
+    rms = max(floor_rms * floor.rms * error.scale, (u_out + few * sum_error) * error.scale)
+    largest = max(floor_max * floor.maximum * error.peak, 8 * (u_out + sum_error) * error.peak)
+    if dtype is not torch.float64 and not short and output is not None and output < len(floor.grades):
+        grade_rms, grade_max = floor.grades[output]
+        cancels = grade_rms > FLOOR_CLASS * CANCELLING * error.scale
+        share = few if cancels else few * WELL_CONDITIONED
+        rms, largest = max(rms, share * grade_rms), max(largest, share * grade_max)
     return Limit(rms, largest)
 
 
@@ -103,8 +122,10 @@ def own_limit(
     return Limit(max(rms, base.rms), max(largest, base.maximum))
 
 
-def special_limit(own: Limit, reference: Error) -> Limit:
-    """The looser limit for inputs that are not the problem's own."""
+def special_limit(own: Limit, reference: Error, *, finite_only: bool = False) -> Limit:
+    """The looser limit for inputs that are not the problem's own. `finite_only` asks for no more than finite values."""
+    if finite_only:
+        return Limit(math.inf, math.inf)
     rms = max(own.rms, SPECIAL_RELATIVE * reference.scale)
     return Limit(rms, max(own.maximum, 5 * SPECIAL_RELATIVE * reference.peak))
 
@@ -131,8 +152,18 @@ def looks_reduced(error: Error, floor: Floor, wrong_share: float) -> bool:
     bf16."""
     if error.unsound or wrong_share < 0.02 or PrecisionClass.BF16 not in floor.classes or error.scale == 0:
         return False
+    if is_truncated(error.bias, error.rms, error.scale):
+        return True
     rms, largest = floor.classes[PrecisionClass.BF16]
+    # Where operands are bf16 already, rounding them once more changes nothing: shorter ones are told by the outputs.
+    rms, largest = max(rms, 2 * floor.rms), max(largest, 2 * floor.maximum)
     return error.rms <= 2.0 * rms * error.scale and error.maximum <= 4.0 * largest * error.peak
+
+
+def is_truncated(bias: float, rms: float, scale: float) -> bool:
+    """Whether an error is of one sign and no larger than cutting two operands down to ten mantissa bits makes it. Where
+    all products are positive rounding averages out and cutting does not: that is 15 to 135 times the rounded error."""
+    return abs(bias) > 0.5 * rms and rms <= TRUNCATED * scale
 
 
 def rounded(tensor: torch.Tensor, name: PrecisionClass) -> torch.Tensor:

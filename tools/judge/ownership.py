@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tools.judge.findings import observe
+from tools.judge.limits import is_truncated
 from tools.types import Finding, PrecisionClass
 
 if TYPE_CHECKING:
@@ -111,7 +112,7 @@ def precision_finding(bench: Bench, found: Comparison) -> Finding:
     tf32 = bench.floor.classes.get(PrecisionClass.TF32, (0.0, 0.0))[0] * error.scale
     bf16 = bench.floor.classes.get(PrecisionClass.BF16, (0.0, 0.0))[0] * error.scale
     measured = f"RMS error {error.rms:.3g} against {reference.rms:.3g} of the reference"
-    if tf32 and 1.8 * tf32 < error.rms < 4.5 * tf32:
+    if tf32 and 1.8 * tf32 < error.rms and (error.rms < 4.5 * tf32 or is_truncated(error.bias, error.rms, error.scale)):
         summary = f"{measured}: {error.rms / tf32:.1f} times that of rounded TF32, so operands look truncated"
         return observe("tf32_truncated", summary, **facts)
     if tf32 and error.rms <= 1.8 * tf32:

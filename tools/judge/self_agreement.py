@@ -8,11 +8,11 @@ import dataclasses
 import torch
 
 from tools.judge import trivial
-from tools.judge.bench import Trial
 from tools.judge.errors import identical, measure
 from tools.judge.examination import Examination
 from tools.judge.limits import floor_limit
 from tools.judge.session import CALL_SECONDS
+from tools.judge.trial import Trial
 
 SLOW_DRAW_SECONDS = 3.0
 INACCURATE = 0.05

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 
 from tools.judge import ownership
-from tools.judge.bench import Bench, Trial
+from tools.judge.bench import Bench
 from tools.judge.client import CandidateFailed, Reply, Worker
 from tools.judge.errors import identical
 from tools.judge.findings import observe
+from tools.judge.trial import Trial
 from tools.judge.weights import Mapping, entries, match
 from tools.types import Verdict
 from tools.worker.arena import tensor_at
@@ -101,15 +103,18 @@ class Session:
         }
         return self.worker.run(request, self._patience)
 
-    def time(self, spec: dict[str, Any], slot: int, *, cold: bool, seed: int | None = None) -> tuple[Reply, float]:
+    def time(
+        self, spec: dict[str, Any], slot: int, *, cold: bool, seed: int | None = None, give_back: Sequence[int] = ()
+    ) -> tuple[Reply, float]:
         """One timed forward on inputs that are in `slot` already, and how long the exchange took by our own clock, in
-        us.
+        us. What became of the inputs `give_back` is in `slot` afterwards.
 
         On the CPU the caches are flushed in an exchange of its own, which takes ten times longer than most calls and
         would drown them in the judge's clock. On CUDA the flush must stay right before the call, to hide its launch.
         """
         places = self.bench.slots[slot]
         request = {"op": "time", "inputs": spec, "tensors": places, "landing": 0, "seed": seed, "cold": cold}
+        request["give_back"] = list(give_back)
         if cold and self.bench.device == "cpu":
             self.worker.ask({"op": "flush", "tensors": places}, CALL_SECONDS)
             request |= {"cold": False, "placed": True}

@@ -13,10 +13,11 @@ from collections.abc import Iterator
 import torch
 
 from tools.judge import self_agreement, trivial
-from tools.judge.bench import Bench, Trial
+from tools.judge.bench import Bench
 from tools.judge.check import Rules
 from tools.judge.errors import identical
 from tools.judge.examination import Examination
+from tools.judge.trial import Trial
 from tools.judge.trivial import Answer
 from tools.types import Soundness
 

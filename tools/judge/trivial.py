@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import torch
 
-from tools.judge.bench import Trial
 from tools.judge.errors import SLICE
+from tools.judge.trial import Trial
 
 SAMPLE = 1 << 20
 HEAD = 1 << 16

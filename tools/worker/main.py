@@ -174,6 +174,8 @@ class Worker:
             torch.manual_seed(int(request["seed"]))
         output, times = self.stopwatch.time(lambda: self._forward(inputs), cold=bool(request["cold"]))
         reply = self._land(output, int(request["landing"]))
+        for i in request.get("give_back", ()):
+            tensor_at(self.arenas["inputs"], request["tensors"][i]).copy_(self.placed[i])
         self.stopwatch.synchronize()
         self._hold(self.earlier_outputs, flatten(output)[1])
         return {**reply, **times}

@@ -1,0 +1,109 @@
+"""What arithmetic costs on a problem: honest fp32 evaluations, shorter operands, and last bits that decide an answer.
+
+All of it is measured on the reference itself, against its fp64 oracle.
+"""
+
+from __future__ import annotations
+
+import copy
+from typing import TYPE_CHECKING
+
+import torch
+
+from tools.judge.errors import Error, measure
+from tools.judge.inputs import SPECIAL, shake
+from tools.judge.limits import FLOOR_CLASS, FLOOR_MAX, FLOOR_RMS, Floor, rounded
+from tools.judge.trial import Trial
+from tools.types import PrecisionClass
+
+if TYPE_CHECKING:
+    from tools.judge.bench import Bench
+
+SHORTER = (PrecisionClass.TF32, PrecisionClass.FP16, PrecisionClass.BF16)
+NEAR_TIE = 2.0**-18
+NEAR_TIE_SPECIAL = 2.0**-10
+NEAR_TIE_DRAWS = 16
+
+
+def fp32_floor(bench: Bench, trial: Trial) -> Floor:
+    """Errors of honest fp32 evaluations, and of the same mathematics on operands rounded to each class."""
+    evaluations = [_strict(bench, trial)]
+    if bench.device == "cpu":
+        with torch.backends.mkldnn.flags(enabled=False):
+            evaluations.append(_strict(bench, trial, tf32=None))
+    found: dict[PrecisionClass, list[Error]] = {}
+    if bench.oracle != "fp32" and not bench.uses_rng:
+        found = {name: rounded_errors(bench, trial, name) for name in SHORTER}
+    rms, largest = _relative([error for evaluation in evaluations for error in evaluation])
+    return Floor(
+        rms,
+        largest,
+        {name: _relative(row) for name, row in found.items()},
+        _relative(trial.errors)[0],
+        1,
+        tuple(_grade(i, evaluations, found) for i in range(len(trial.oracle))),
+    )
+
+
+def _grade(i: int, evaluations: list[list[Error]], found: dict[PrecisionClass, list[Error]]) -> tuple[float, float]:
+    """What of an error of output `i` is fp32 grade, in its own units: RMS and maximum."""
+    honest = [evaluation[i] for evaluation in evaluations if i < len(evaluation)]
+    rms = FLOOR_RMS * max((e.rms for e in honest), default=0.0)
+    largest = FLOOR_MAX * max((e.maximum for e in honest), default=0.0)
+    # bf16 has three bits less than TF32: a second sample of it, for outputs that are one number.
+    for name, bits in ((PrecisionClass.TF32, 1.0), (PrecisionClass.BF16, 8.0)):
+        if name in found and i < len(found[name]):
+            error = found[name][i]
+            rms = max(rms, FLOOR_CLASS * error.rms / bits)
+            largest = max(largest, 2 * FLOOR_CLASS * error.maximum / bits)
+    return rms, largest
+
+
+def _strict(bench: Bench, trial: Trial, tf32: bool | None = False) -> list[Error]:
+    given = [t.clone() for t in trial.tensors]
+    seed = trial.seed if bench.uses_rng else None
+    outputs = bench.problem.run(bench.model, trial.spec, given, tf32=tf32, seed=seed)[1]
+    return [measure(s, o) for s, o in zip(outputs, trial.oracle, strict=False)]
+
+
+def rounded_errors(bench: Bench, trial: Trial, name: PrecisionClass) -> list[Error]:
+    """What rounding inputs and weights to a class changes in each output, the rest being exact."""
+    short = copy.deepcopy(bench.oracle_model)
+    with torch.no_grad():
+        for parameter in [*short.parameters(), *short.buffers()]:
+            parameter.data = rounded(parameter.data, name)
+    outputs = bench.double.run(
+        short,
+        trial.spec,
+        trial.tensors,
+        mutated=trial.mutated,
+        reference=trial.reference,
+        prepare=lambda t: rounded(t.double(), name),
+    )
+    return [measure(s, o) for s, o in zip(outputs, trial.oracle, strict=False)]
+
+
+def ambiguous(bench: Bench, trial: Trial, output: int) -> torch.Tensor:
+    """Elements of an exact output (an index, a comparison) whose answer hangs on the last bits of the inputs, as a
+    mask: near ties, where another order of the same arithmetic may say otherwise."""
+    generator = torch.Generator(bench.device).manual_seed(trial.seed % 2**31)
+    mask = torch.zeros_like(trial.reference[output], dtype=torch.bool)
+    if bench.oracle == "fp32" or bench.uses_rng:
+        return mask
+    near = NEAR_TIE_SPECIAL if trial.kind in SPECIAL else NEAR_TIE
+    for _ in range(NEAR_TIE_DRAWS):
+        found = bench.double.run(
+            bench.oracle_model,
+            trial.spec,
+            trial.tensors,
+            mutated=trial.mutated,
+            reference=trial.reference,
+            prepare=lambda t: shake(t.double(), near, generator),
+        )
+        mask |= found[output] != trial.oracle[output]
+    return mask
+
+
+def _relative(errors: list[Error]) -> tuple[float, float]:
+    rms = max((e.relative for e in errors if e.scale > 0), default=0.0)
+    return rms, max((e.maximum / e.peak for e in errors if e.peak > 0), default=0.0)

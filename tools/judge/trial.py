@@ -1,0 +1,35 @@
+"""One set of inputs with what is expected on it: what a candidate's output is held against."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+from tools.judge.errors import Error
+
+
+@dataclass
+class Trial:
+    """One set of inputs with what the reference and the oracle make of it. Tensors are on the device."""
+
+    kind: str
+    seed: int
+    spec: dict[str, Any]
+    tensors: list[torch.Tensor]
+    outputs: dict[str, Any]
+    reference: list[torch.Tensor]
+    oracle: list[torch.Tensor]
+    errors: list[Error] = field(default_factory=list)
+    sound: bool = True
+    mutated: list[int] = field(default_factory=list)
+    """Indices of inputs that the reference changes without returning them; their final values count as outputs behind
+    the others."""
+
+    may_change: list[int] = field(default_factory=list)
+    """Indices of all inputs that the reference itself changes."""
+
+    @property
+    def bytes(self) -> int:
+        return sum(t.nbytes for group in (self.tensors, self.reference, self.oracle) for t in group)
