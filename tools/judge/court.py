@@ -67,6 +67,7 @@ class Court:
         self.bench = Bench(self.source, args["size"], self.device)
         self._spares: dict[str, list[Worker]] = {kind: [] for kind in SPARES}
         self.info = with_rates(device_info(self.device), self.cache_dir)
+        self._refill()  # they start while the problem is looked at
         self.cost = self._cost()
         self.bench.set_reduction(self.cost.reduction_length)
         self._soundness: Soundness | None = None
@@ -79,8 +80,6 @@ class Court:
         self.floor: Floor = floor(self.cost, self.info)
         self._references: tuple[Session, Session] | None = None
         self._baselines: Baselines | None = None
-        if self.device == "cuda":
-            self._refill()
 
     def describe(self) -> dict[str, Any]:
         """What the evaluator needs before it can build: the constructor's arguments, where they are plain."""
