@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
+import signal
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -149,4 +152,37 @@ def _sleepers() -> set[tuple[int, str]]:
                 found.add((pid, began))
         except OSError:
             continue
+    return found
+
+
+def test_a_warden_that_is_killed_is_told_and_not_waited_for_for_ever() -> None:
+    """What it watched may live on with the streams open."""
+    program = "import os, signal, time\nos.setsid()\nprint(os.getppid(), flush=True)\ntime.sleep(3600)"
+    before = set(_wardens())
+    killed: list[int] = []
+
+    def kill() -> None:
+        while not killed:
+            for pid in set(_wardens()) - before:
+                time.sleep(0.5)
+                os.kill(pid, signal.SIGKILL)
+                killed.append(pid)
+            time.sleep(0.05)
+
+    killer = threading.Thread(target=kill, daemon=True)
+    killer.start()
+    with pytest.raises(SandboxError, match="agent doctor"):
+        run(sys.executable, "-I", "-S", "-c", program, limits=Limits(seconds=3600))
+    killer.join(10)
+    assert killed
+
+
+def _wardens() -> list[int]:
+    found: list[int] = []
+    for entry in Path("/proc").iterdir():
+        with contextlib.suppress(OSError, ValueError):
+            words = (entry / "cmdline").read_bytes().split(b"\0")
+            status = (entry / "stat").read_text().rsplit(")", 1)[1].split()
+            if any(w.endswith(b"sandbox/launch.py") for w in words) and int(status[1]) == os.getpid():
+                found.append(int(entry.name))
     return found

@@ -95,8 +95,8 @@ def kernel_release() -> tuple[int, int]:
 
 
 def _limit_pids(policy: Policy) -> None:
-    """Since Linux 6.14 a pid namespace has a limit of its own; before, the file is the whole machine's, and the warden's
-    polling must do."""
+    """Since Linux 6.14 a pid namespace has a limit of its own; before, the file is the whole machine's, and the
+    warden's polling must do."""
     if policy.processes is None or kernel_release() < (6, 14):
         return
     try:

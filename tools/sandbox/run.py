@@ -9,7 +9,8 @@ import selectors
 import socket
 import subprocess
 import sys
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from tools.sandbox.limits import Completed, Limits, SandboxError
 from tools.sandbox.policy import Policy
 from tools.types import SandboxLevel
 
+UNWATCHED_SECONDS = 5.0
 _LAUNCH = str(Path(__file__).with_name("launch.py"))
 
 
@@ -46,13 +48,20 @@ def run_sandboxed(
         readable=[str(p.absolute()) for p in (cwd, *readable)],
         hidden=[str(p.absolute()) for p in hidden],
     )
+    request = {"argv": list(argv), "cwd": str(cwd), "env": env}
+    return run_warden(_LAUNCH, policy, request, max_output, "the sandbox")
+
+
+def run_warden(launcher: str, policy: Policy, request: dict[str, Any], max_output: int, what: str) -> Completed:
+    """Start `launcher` (a file that runs `warden.watch`), hand it the request, and wait for its program's end. `what`
+    names the sandbox in errors. Raises SandboxError."""
     ours, theirs = socket.socketpair()
     out_read, out_write = os.pipe()
     err_read, err_write = os.pipe()
     with ours, os.fdopen(out_read, "rb") as out, os.fdopen(err_read, "rb") as err:
         try:
             warden = subprocess.Popen(
-                [sys.executable, "-I", "-S", _LAUNCH, str(theirs.fileno())],
+                [sys.executable, "-I", "-S", launcher, str(theirs.fileno())],
                 stdin=subprocess.DEVNULL,
                 pass_fds=[theirs.fileno(), out_write, err_write],
                 env={},
@@ -62,25 +71,18 @@ def run_sandboxed(
             os.close(out_write)
             os.close(err_write)
         try:
-            request = {
-                "policy": policy.to_json(),
-                "argv": list(argv),
-                "cwd": str(cwd),
-                "env": env,
-                "stdout": out_write,
-                "stderr": err_write,
-            }
-            send_json(ours, request, timeout=30)
-            stdout, stderr = _collect((out.fileno(), err.fileno()), max_output)
+            whole = {**request, "policy": policy.to_json(), "stdout": out_write, "stderr": err_write}
+            send_json(ours, whole, timeout=30)
+            stdout, stderr = _collect((out.fileno(), err.fileno()), max_output, lambda: warden.poll() is None)
             outcome = _outcome(ours)
         except ChannelError as error:
-            raise SandboxError(f"the sandbox's warden is gone ({error}); `agent doctor` tells more") from None
+            raise SandboxError(f"{what}'s warden is gone ({error}); `agent doctor` tells more") from None
         finally:
             ours.close()  # which tells the warden to end what still runs
             warden.wait()
     if outcome["error"]:
         raise SandboxError(
-            f"the sandbox could not be set up ({outcome['error']}); `agent doctor` tells what this machine can do"
+            f"{what} could not be set up ({outcome['error']}); `agent doctor` tells what this machine can do"
         )
     return Completed(
         returncode=outcome["code"],
@@ -110,18 +112,24 @@ def probe_level() -> SandboxLevel:
     return SandboxLevel.LIMITS
 
 
-def _collect(fds: tuple[int, int], most: int) -> tuple[bytes, bytes]:
-    """Read both streams to their ends, which come when the whole group is dead; keep the first `most` bytes of each."""
+def _collect(fds: tuple[int, int], most: int, watched: Callable[[], bool]) -> tuple[bytes, bytes]:
+    """Read both streams to their ends, which come when the whole group is dead; keep the first `most` bytes of each.
+
+    Without its warden (`watched` is false) a group may live on and keep the streams open: then they are given up.
+    """
     kept = {fd: bytearray() for fd in fds}
+    given_up: float | None = None
     with selectors.DefaultSelector() as selector:
         for fd in fds:
             selector.register(fd, selectors.EVENT_READ)
-        while selector.get_map():
-            for key, _ in selector.select():
+        while selector.get_map() and (given_up is None or time.monotonic() < given_up):
+            for key, _ in selector.select(timeout=1.0):
                 data = os.read(key.fd, 1 << 16)
                 if not data:
                     selector.unregister(key.fd)
                 kept[key.fd] += data[: most - len(kept[key.fd])]
+            if given_up is None and not watched():
+                given_up = time.monotonic() + UNWATCHED_SECONDS
     return bytes(kept[fds[0]]), bytes(kept[fds[1]])
 
 
