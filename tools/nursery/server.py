@@ -50,8 +50,8 @@ def serve(fd: int, parent: int, level: str) -> NoReturn:
 
 
 def _import_heavy() -> None:
-    """Import what children need, without a look at the GPU: the state that NVML or the driver would have in this process
-    is no good to a child, where NVML then starts no more."""
+    """Import what children need, without a look at the GPU: the state that NVML or the driver would have in this
+    process is no good to a child, where NVML then starts no more."""
     importlib.import_module("torch")
     import torch.cuda
 

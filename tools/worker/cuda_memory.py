@@ -39,7 +39,8 @@ def _settle_device_count() -> None:
     """Let PyTorch count devices by the runtime from now on.
 
     Until CUDA is up a process here has it counted by NVML (tools.nursery.environment), and in a sandboxed child of a
-    process that NVML has been in it may see none: `torch.cuda.is_available()` is then false, and whatever takes "the current device" for granted fails.
+    process that NVML has been in it may see none: `torch.cuda.is_available()` is then false, and whatever takes "the
+    current device" for granted fails.
     """
     os.environ.pop("PYTORCH_NVML_BASED_CUDA_CHECK", None)
     if hasattr(torch.cuda, "_cached_device_count"):
