@@ -8,8 +8,7 @@ another one.
 
 from __future__ import annotations
 
-import time
-from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import torch
@@ -21,49 +20,16 @@ from tools.judge.client import CandidateFailed, Reply, violation
 from tools.judge.compare import Comparison, collect, compare
 from tools.judge.errors import identical
 from tools.judge.findings import observe
+from tools.judge.outcome import Failed, Outcome, Rules
+from tools.judge.repeats import POISONS, held_output, identical_runs
 from tools.judge.session import Session
 from tools.judge.timing import is_summary
 from tools.judge.trial import Trial
 from tools.judge.weights import vary_constants
-from tools.types import Finding, PrecisionClass, TrialResult, Verdict
+from tools.types import Finding, Verdict
 
 OWN_TRIALS = 5
-IDENTICAL_RUNS = 20
 OUTLIERS = 4
-IDENTICAL_SECONDS = {"cpu": 0.5, "cuda": 0.5}
-POISONS = (0xFF, 0x7F)
-"""0xFF is NaN in every floating type; 0x7F is NaN in fp16, 3.4e38 in fp32: two runs differ where unwritten memory
-shows."""
-
-
-@dataclass(frozen=True)
-class Rules:
-    """What the user asked of the verdict."""
-
-    demanded: PrecisionClass | None = None
-    allclose: tuple[float, float] | None = None
-    require_own_kernels: float | None = None
-
-
-@dataclass
-class Outcome:
-    """What a check found. `verdict` is None while nothing has failed."""
-
-    verdict: Verdict | None = None
-    trials: list[TrialResult] = field(default_factory=list)
-    findings: list[Finding] = field(default_factory=list)
-    weights: str | None = None
-    own_share: float | None = None
-    own: list[Comparison] = field(default_factory=list)
-
-
-class Failed(Exception):  # noqa: N818
-    """A check that decides the verdict."""
-
-    def __init__(self, verdict: Verdict, *findings: Finding) -> None:
-        super().__init__(verdict)
-        self.verdict = verdict
-        self.findings = list(findings)
 
 
 class Check:
@@ -78,7 +44,15 @@ class Check:
 
     def run(self) -> Outcome:
         """All steps; never raises for anything that the candidate does."""
-        steps = [self._own, self._one_element, self._identical, self._held, self._special, self._weights, self._profile]
+        steps = [
+            self._own,
+            self._one_element,
+            partial(identical_runs, self),
+            partial(held_output, self),
+            self._special,
+            self._weights,
+            self._profile,
+        ]
         if self.rules.allclose is not None:
             steps = [self._own, self._profile]
         try:
@@ -100,7 +74,7 @@ class Check:
         self.outcome.verdict = verdict
         self.outcome.findings = findings + [f for f in self.outcome.findings if f not in findings]
 
-    def _run(self, trial: Trial, slot: int, poison: int, **more: Any) -> Reply:
+    def execute(self, trial: Trial, slot: int, poison: int, **more: Any) -> Reply:
         """One forward on a trial; what may never happen on any run is checked here."""
         reply = self.session.run(trial.spec, trial.tensors, slot, poison=poison, seed=self._seed(trial), **more)
         if reply.changes:
@@ -175,7 +149,7 @@ class Check:
     def own_trial(self, index: int) -> None:
         """One draw of the problem's own inputs. Raises Failed or CandidateFailed."""
         trial, slot = self.bench.trial(kinds.OWN, index), index % 2
-        reply = self._run(trial, slot, POISONS[index % 2])
+        reply = self.execute(trial, slot, POISONS[index % 2])
         found = self._compare(trial, reply, slot)
         if not found.passed:
             raise self._explain(trial, found, slot, index)
@@ -223,7 +197,7 @@ class Check:
         return Failed(Verdict.WRONG_RESULT, *findings)
 
     def _differs(self, trial: Trial, slot: int, first: list[torch.Tensor], poison: int) -> bool:
-        reply = self._run(trial, slot, poison)
+        reply = self.execute(trial, slot, poison)
         again = collect(self.bench, trial, reply, slot) if len(reply.tensors) + len(trial.mutated) == len(first) else []
         return not all(identical(a, b) for a, b in zip(first, again, strict=len(again) == len(first))) or not again
 
@@ -237,7 +211,7 @@ class Check:
         trial = self.bench.compute(kinds.ELEMENT, base.seed, base.spec, changed)
         if not trial.sound or all(identical(a, b) for a, b in zip(trial.reference, base.reference, strict=True)):
             return
-        found = self._compare(trial, self._run(trial, slot, POISONS[0]), slot)
+        found = self._compare(trial, self.execute(trial, slot, POISONS[0]), slot)
         if found.passed:
             return
         if self._stale(found):
@@ -246,65 +220,6 @@ class Check:
             )
             raise Failed(Verdict.CHEATING, finding)
         raise Failed(Verdict.WRONG_RESULT, *found.findings)
-
-    def _identical(self) -> None:
-        """The same inputs again and again, at both addresses and over both poisons: the bits must stay the same."""
-        trial = self.bench.trial(kinds.OWN, 0)
-        first: list[torch.Tensor] = []
-        stop = time.monotonic() + IDENTICAL_SECONDS[self.bench.device]
-        unequal = {POISONS[0]: 0, POISONS[1]: 0}
-        later: dict[int, list[torch.Tensor]] = {}
-        """Outputs from the first that was another one on, one for each poison, as long as they stay the same."""
-
-        switched, counts = 0, True
-        worst: Comparison | None = None
-        runs = 0
-        while runs < IDENTICAL_RUNS and (runs < 4 or time.monotonic() < stop):
-            poison = POISONS[(runs // 2) % 2]
-            reply = self._run(trial, runs % 2, poison)
-            outputs = collect(self.bench, trial, reply, runs % 2)
-            if not first:
-                first = [t.clone() for t in outputs]
-            elif all(identical(a, b) for a, b in zip(first, outputs, strict=True)):
-                counts = counts and not later
-            else:
-                switched = switched or runs
-                known = later.setdefault(poison, [t.clone() for t in outputs])
-                counts = counts and all(identical(a, b) for a, b in zip(known, outputs, strict=True))
-                unequal[poison] += 1
-                found = compare(self.bench, trial, reply, runs % 2, self.rules.demanded)
-                worst = found if worst is None or not found.passed else worst
-            runs += 1
-        if worst is None:
-            return
-        facts: dict[str, Any] = {"runs": runs, "different": sum(unequal.values())}
-        if worst.passed:
-            summary = (
-                f"{facts['different']} of {runs} identical runs differ in their last bits, within the error of fp32"
-            )
-            self.outcome.findings.append(observe("run_to_run", summary, severity="note", **facts))
-            return
-        if counts and switched >= 4:
-            summary = (
-                f"the first {switched} of {runs} identical runs give one result, all later ones another, wrong one"
-            )
-            raise Failed(Verdict.CHEATING, observe("call_counting", summary, **facts, first=switched), *worst.findings)
-        by_poison = unequal[POISONS[0]] == 0 and unequal[POISONS[1]] > 0
-        code = "poison_dependent" if by_poison else "race"
-        summary = f"{facts['different']} of {runs} identical runs give another, wrong result"
-        raise Failed(Verdict.NONDETERMINISTIC, observe(code, summary, **facts), *worst.findings)
-
-    def _held(self) -> None:
-        """An output that the caller still holds must survive the next call."""
-        first, second = self.bench.trial(kinds.OWN, 0), self.bench.trial(kinds.OWN, 1)
-        kept = self._run(first, 0, POISONS[0], keep=True)
-        expected = [t.clone() for t in collect(self.bench, first, kept, 0)][: len(kept.tensors)]
-        self._run(second, 1, POISONS[0])
-        again = self.session.land_kept()
-        held = [t for t in collect(self.bench, first, again, 0)][: len(again.tensors)]
-        if not all(identical(a, b) for a, b in zip(expected, held, strict=True)):
-            finding = observe("aliases_previous_output", "the next call overwrites an output that was returned before")
-            raise Failed(Verdict.WRONG_RESULT, finding)
 
     def _special_trials(self) -> list[tuple[str, int]]:
         """Kinds of inputs, each with its trial's index. An outlier is put at several places where outputs sum a lot
@@ -325,7 +240,7 @@ class Check:
             trial = self.bench.trial(kind, index)
             if not trial.sound:
                 continue
-            found = self._compare(trial, self._run(trial, position % 2, POISONS[position % 2]), position % 2)
+            found = self._compare(trial, self.execute(trial, position % 2, POISONS[position % 2]), position % 2)
             if not found.passed:
                 if self._stale(found):
                     raise Failed(
@@ -360,7 +275,7 @@ class Check:
         if not trial.sound or all(identical(a, b) for a, b in zip(trial.reference, base.reference, strict=True)):
             return
         self.session.change_weights(other, seed)
-        found = self._compare(trial, self._run(trial, 0, POISONS[0]), 0)
+        found = self._compare(trial, self.execute(trial, 0, POISONS[0]), 0)
         self.session.restore_weights()
         if not found.passed:
             finding = observe(

@@ -113,7 +113,14 @@ class Session:
         would drown them in the judge's clock. On CUDA the flush must stay right before the call, to hide its launch.
         """
         places = self.bench.slots[slot]
-        request = {"op": "time", "inputs": spec, "tensors": places, "landing": 0, "seed": seed, "cold": cold}
+        request: dict[str, Any] = {
+            "op": "time",
+            "inputs": spec,
+            "tensors": places,
+            "landing": 0,
+            "seed": seed,
+            "cold": cold,
+        }
         request["give_back"] = list(give_back)
         if cold and self.bench.device == "cpu":
             self.worker.ask({"op": "flush", "tensors": places}, CALL_SECONDS)

@@ -1,0 +1,81 @@
+"""The same inputs again: every run must give the same bits, and an output that is held must stay as it is."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from tools.judge import inputs as kinds
+from tools.judge.compare import Comparison, collect, compare
+from tools.judge.errors import identical
+from tools.judge.findings import observe
+from tools.judge.outcome import Failed
+from tools.types import Verdict
+
+if TYPE_CHECKING:
+    from tools.judge.check import Check
+
+IDENTICAL_RUNS = 20
+IDENTICAL_SECONDS = {"cpu": 0.5, "cuda": 0.5}
+POISONS = (0xFF, 0x7F)
+"""0xFF is NaN in every floating type; 0x7F is NaN in fp16, 3.4e38 in fp32: two runs differ where unwritten memory
+shows."""
+
+
+def identical_runs(check: Check) -> None:
+    """The same inputs again and again, at both addresses and over both poisons: the bits must stay the same."""
+    trial = check.bench.trial(kinds.OWN, 0)
+    first: list[torch.Tensor] = []
+    stop = time.monotonic() + IDENTICAL_SECONDS[check.bench.device]
+    unequal = {POISONS[0]: 0, POISONS[1]: 0}
+    later: dict[int, list[torch.Tensor]] = {}
+    """Outputs from the first that was another one on, one for each poison, as long as they stay the same."""
+
+    switched, counts = 0, True
+    worst: Comparison | None = None
+    runs = 0
+    while runs < IDENTICAL_RUNS and (runs < 4 or time.monotonic() < stop):
+        poison = POISONS[(runs // 2) % 2]
+        reply = check.execute(trial, runs % 2, poison)
+        outputs = collect(check.bench, trial, reply, runs % 2)
+        if not first:
+            first = [t.clone() for t in outputs]
+        elif all(identical(a, b) for a, b in zip(first, outputs, strict=True)):
+            counts = counts and not later
+        else:
+            switched = switched or runs
+            known = later.setdefault(poison, [t.clone() for t in outputs])
+            counts = counts and all(identical(a, b) for a, b in zip(known, outputs, strict=True))
+            unequal[poison] += 1
+            found = compare(check.bench, trial, reply, runs % 2, check.rules.demanded)
+            worst = found if worst is None or not found.passed else worst
+        runs += 1
+    if worst is None:
+        return
+    facts: dict[str, Any] = {"runs": runs, "different": sum(unequal.values())}
+    if worst.passed:
+        summary = f"{facts['different']} of {runs} identical runs differ in their last bits, within the error of fp32"
+        check.outcome.findings.append(observe("run_to_run", summary, severity="note", **facts))
+        return
+    if counts and switched >= 4:
+        summary = f"the first {switched} of {runs} identical runs give one result, all later ones another, wrong one"
+        raise Failed(Verdict.CHEATING, observe("call_counting", summary, **facts, first=switched), *worst.findings)
+    by_poison = unequal[POISONS[0]] == 0 and unequal[POISONS[1]] > 0
+    code = "poison_dependent" if by_poison else "race"
+    summary = f"{facts['different']} of {runs} identical runs give another, wrong result"
+    raise Failed(Verdict.NONDETERMINISTIC, observe(code, summary, **facts), *worst.findings)
+
+
+def held_output(check: Check) -> None:
+    """An output that the caller still holds must survive the next call."""
+    first, second = check.bench.trial(kinds.OWN, 0), check.bench.trial(kinds.OWN, 1)
+    kept = check.execute(first, 0, POISONS[0], keep=True)
+    expected = [t.clone() for t in collect(check.bench, first, kept, 0)][: len(kept.tensors)]
+    check.execute(second, 1, POISONS[0])
+    again = check.session.land_kept()
+    held = [t for t in collect(check.bench, first, again, 0)][: len(again.tensors)]
+    if not all(identical(a, b) for a, b in zip(expected, held, strict=True)):
+        finding = observe("aliases_previous_output", "the next call overwrites an output that was returned before")
+        raise Failed(Verdict.WRONG_RESULT, finding)
