@@ -143,7 +143,8 @@ class Progress:
             self._best = f"fastest: {state.id} {speedup(state.timing.speedup)}"
 
     def nudge(self, reason: str, in_a_row: int) -> None:
-        self.line(f"  no tool call ({reason.replace('_', ' ')}); told the model so ({in_a_row} in a row)", "yellow")
+        what = {"empty": "an empty reply", "cut_off": "the reply was cut off"}.get(reason, "no tool call")
+        self.line(f"  {what}; the model was told so ({in_a_row} in a row)", "yellow")
 
     def interrupted(self) -> None:
         self.line("Ctrl-C: ends after the call in flight; once more stops at once (the run can be resumed).", "yellow")

@@ -14,12 +14,14 @@ from agent.progress import Progress
 class ModelSource:
     """`label` goes into the configuration of the run, so it tells two commands apart; `open` makes the client.
 
-    `person` is True where a reply is written by hand: nothing is in flight then while it is awaited.
+    `person` is True where a reply is written by hand: nothing is in flight then while it is awaited. `written_for` is
+    the problem that recorded replies were given to.
     """
 
     label: str
     open: Callable[[Progress], ModelClient]
     person: bool = False
+    written_for: str | None = None
 
 
 def openai_source(model: str, base_url: str | None) -> ModelSource:
@@ -38,7 +40,7 @@ def recorded_source(recording: str) -> ModelSource:
     from agent.models.recorded import RecordedClient
 
     client = RecordedClient(recording)
-    return ModelSource(client.model, lambda _progress: client)
+    return ModelSource(client.model, lambda _progress: client, written_for=client.problem)
 
 
 def mailbox_source(folder: Path, *, wait: bool) -> ModelSource:

@@ -93,7 +93,9 @@ def find_example(name: str) -> Path:
     root = Path(__file__).parent / "examples"
     names = sorted(path.parent.name for path in root.glob(f"*/{EVENTS}"))
     if name not in names:
-        raise TranscriptError(f"There is no bundled transcript {name!r}. There are: {', '.join(names) or 'none'}.")
+        raise TranscriptError(
+            f"There is no run folder and no bundled transcript {name!r}. Bundled are: {', '.join(names) or 'none'}."
+        )
     return root / name
 
 

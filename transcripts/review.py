@@ -242,7 +242,10 @@ def _call(call: ToolCall) -> str:
 def _argument(value: object) -> str:
     if isinstance(value, str):
         return f"<{value.count(chr(10)) + 1} lines>" if "\n" in value else _short(value, 60)
-    return f"<{len(cast('list[object]', value))} items>" if isinstance(value, list) else _short(json.dumps(value), 60)
+    if isinstance(value, list):
+        items = len(cast("list[object]", value))
+        return f"<{items} {'item' if items == 1 else 'items'}>"
+    return _short(json.dumps(value), 60)
 
 
 def _timing(timing: TimingView) -> str:

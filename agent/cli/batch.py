@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -49,7 +50,6 @@ def batch(
         from rich.console import Console
 
         from agent.batch import Asked, Batch, run_batch
-        from agent.budget import Limits
         from agent.progress import Progress
         from agent.session import Request
         from agent.stops import StopReason
@@ -65,7 +65,7 @@ def batch(
             repair_inputs=repair_inputs,
             compile_baselines=compile,
         )
-        limits = Limits(max_turns=max_turns, max_cost=max_cost, max_minutes=max_minutes)
+        limits = options.limits(max_turns, max_cost, max_minutes)
         # Said before anything runs: a missing model is no matter of one problem.
         options.model_source(model, base_url, None, mailbox, no_wait)
 
@@ -74,7 +74,7 @@ def batch(
             box = mailbox / spec.name if mailbox else None
             return Request(
                 spec=spec,
-                settings=settings,
+                settings=options.fitted(settings, spec),
                 limits=limits,
                 source=options.model_source(model, base_url, None, box, no_wait),
                 runs=runs,
@@ -96,13 +96,24 @@ def batch(
         rows: list[Row] = []
         for row in run_batch(work, request, lambda: Progress(console)):
             rows.append(row)
-            console.print(f"[{len(rows)}/{len(asked.problems)}] {row.problem}: {_outcome(row)}", markup=False)
+            console.print(
+                f"[{len(rows)}/{len(asked.problems)}] {row.problem}: {_outcome(row)}", markup=False, soft_wrap=True
+            )
         console.print(_table(rows))
         solved = sum(row.result is not None and row.result.solved for row in rows)
         console.print(f"{solved} of {len(asked.problems)} solved. Runs: {work.folder}", soft_wrap=True)
         if rows and rows[-1].result is not None and rows[-1].result.reason == StopReason.INTERRUPTED:
             raise typer.Exit(INTERRUPTED)
         raise typer.Exit(FOUND if solved == len(asked.problems) else NONE_FOUND)
+
+
+def _short_names(problems: list[str]) -> list[str]:
+    """Files without the folder that they all share, which would leave no room for what tells them apart."""
+    paths = [Path(problem) for problem in problems]
+    if not all(path.suffix == ".py" for path in paths) or len({path.is_absolute() for path in paths}) != 1:
+        return problems
+    shared = os.path.commonpath([path.parent for path in paths])
+    return [str(path.relative_to(shared)) for path in paths]
 
 
 def _outcome(row: Row) -> str:
@@ -114,16 +125,19 @@ def _outcome(row: Row) -> str:
 
 
 def _table(rows: list[Row]) -> Table:
-    from rich.table import Table
+    from rich.table import Column, Table
+    from rich.text import Text
 
-    table = Table("problem", "outcome", "over the best baseline", "turns", "minutes", "USD")
-    for row in rows:
+    names = _short_names([row.problem for row in rows])
+    problem = Column("problem", overflow="fold", min_width=min(max(map(len, names), default=0), 32))
+    table = Table(problem, "outcome", "over the best baseline", "turns", "minutes", "USD")
+    for row, name in zip(rows, names, strict=True):
         result = row.result
         if result is None:
-            table.add_row(row.problem, _outcome(row), "", "", "", "")
+            table.add_row(Text(name), "not run (see above)", "", "", "", "")
             continue
         table.add_row(
-            row.problem,
+            Text(name),
             _outcome(row),
             "" if result.speedup_over_best is None else f"{result.speedup_over_best:.3g}x ({result.best_baseline})",
             str(result.turns),

@@ -9,7 +9,7 @@ from agent.cli.errors import FOUND, UNUSABLE, told
 
 def doctor() -> None:
     """Say what this machine can do, and what to do about what it can't. Exits 2 if nothing can run here."""
-    with told():
+    with told(kept=False):
         from agent.machine import examine
 
         usable = True

@@ -21,8 +21,9 @@ def fail(message: str, code: int = UNUSABLE) -> NoReturn:
 
 
 @contextmanager
-def told() -> Generator[None]:
-    """Every failure that a user can do something about ends here."""
+def told(*, kept: bool = True) -> Generator[None]:
+    """Every failure that a user can do something about ends here. `kept` says that a command stopped in between has a
+    run to go on with."""
     from agent.models import ModelError
     from agent.stops import Abandoned, Stop
     from problems import ProblemError
@@ -41,7 +42,8 @@ def told() -> Generator[None]:
     except Stop:
         fail("Interrupted before there was anything to write.", INTERRUPTED)
     except KeyboardInterrupt:
-        fail("Stopped at once. The same command goes on from the last finished call.", INTERRUPTED)
+        resumes = " at once. The same command goes on from the last finished call." if kept else "."
+        fail(f"Stopped{resumes}", INTERRUPTED)
     except BrokenPipeError:
         # The reader of our output is gone (`agent … | head`). Python would complain again while it shuts down.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -29,7 +29,7 @@ def evaluate(
     kernelbench: options.KernelBenchOption = None,
 ) -> None:
     """Build, check and time the candidate FILE for PROBLEM."""
-    with told():
+    with told(kept=False):
         from rich.console import Console
 
         from agent.progress import Progress
@@ -43,8 +43,12 @@ def evaluate(
             source = clean_source(file.read_text(encoding="utf-8"))
         except FileNotFoundError:
             fail(f"There is no file {file}. Name the Python file that defines ModelNew.")
-        except (OSError, UnicodeDecodeError) as error:
-            fail(f"{file} can't be read: {error}. Name the Python file that defines ModelNew.")
+        except IsADirectoryError:
+            fail(f"{file} is a folder. Name the Python file that defines ModelNew.")
+        except UnicodeDecodeError as error:
+            fail(f"{file} can't be read as UTF-8 (byte {error.start}). Name the Python file that defines ModelNew.")
+        except OSError as error:
+            fail(f"{file} can't be read: {error.strerror}. Name the Python file that defines ModelNew.")
         if not source:
             fail(f"{file} is empty. It must define ModelNew.")
         spec = options.load(problem, kernelbench)
@@ -58,6 +62,7 @@ def evaluate(
             repair_inputs=repair_inputs,
             compile_baselines=False,
         )
+        chosen = options.fitted(chosen, spec)
         with (
             tempfile.TemporaryDirectory(prefix="kernel-agent-") as folder,
             Progress(Console(highlight=False), quiet=json) as progress,
@@ -67,6 +72,8 @@ def evaluate(
                 result = evaluator.confirm(source, Path(folder))
             else:
                 result = evaluator.evaluate(source, Path(folder), stage=lambda stage: progress.stage(file.name, stage))
+        # It lay in the folder that is gone by now; what it said is in the diagnostics.
+        result = result.model_copy(update={"build": result.build.model_copy(update={"log_path": None})})
         if json:
             print(result.model_dump_json(indent=2))
         else:

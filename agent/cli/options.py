@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 if TYPE_CHECKING:
+    from agent.budget import Limits
     from agent.sources import ModelSource
     from problems import ProblemSpec
     from tools.evaluator import EvaluatorSettings
@@ -19,7 +20,9 @@ Rule = Literal["oracle", "kernelbench"]
 Sandbox = Literal["auto", "strict"]
 
 DeviceOption = Annotated[Device, typer.Option(help="Where to run: auto takes the GPU if there is one.")]
-SizeOption = Annotated[Size, typer.Option(help="Problem size: auto is full on cuda, small on cpu.")]
+SizeOption = Annotated[
+    Size, typer.Option(help="auto is full on cuda, small on cpu. A problem without SMALL has only its full size.")
+]
 PrecisionOption = Annotated[
     Precision | None, typer.Option(help="Demand (or allow) this precision class in place of the reference's own.")
 ]
@@ -85,6 +88,22 @@ def settings(
     )
 
 
+def fitted(settings: EvaluatorSettings, spec: ProblemSpec) -> EvaluatorSettings:
+    """The settings for one problem: a problem that defines no other size runs at its full one, and is said to."""
+    return settings if settings.size in spec.sizes else settings.model_copy(update={"size": "full"})
+
+
+def limits(max_turns: int, max_cost: float | None, max_minutes: float | None) -> Limits:
+    """What a run may spend. Ends the command where nothing could be spent at all."""
+    from agent.budget import Limits
+    from agent.cli.errors import fail
+
+    for name, value in (("--max-cost", max_cost), ("--max-minutes", max_minutes)):
+        if value is not None and not value > 0:
+            fail(f"{name} {value:g} leaves nothing to spend. Give a number above 0, or leave {name} out.")
+    return Limits(max_turns=max_turns, max_cost=max_cost, max_minutes=max_minutes)
+
+
 def model_source(
     model: str | None, base_url: str | None, recorded: str | None, mailbox: Path | None, no_wait: bool
 ) -> ModelSource:
@@ -100,6 +119,8 @@ def model_source(
             else "Say where replies come from: --model NAME (with OPENAI_API_KEY, or --base-url of a local server), "
             "--recorded NAME (replies from a transcript), or --mailbox DIR (you, or a coding assistant, answer)."
         )
+    if no_wait and not mailbox:
+        fail(f"--no-wait goes with --mailbox DIR. Leave it out: {given[0]} waits for nobody.")
     if model:
         return sources.openai_source(model, base_url)
     if recorded:

@@ -24,7 +24,7 @@ def list_(
     kernelbench: options.KernelBenchOption = None,
 ) -> None:
     """Print the problems of a set with what each is about."""
-    with told():
+    with told(kept=False):
         from problems import SETS, ProblemError, analyse, load_problem, resolve_set
 
         for name in [of] if of else SETS:
@@ -41,7 +41,7 @@ def list_(
 @app.command()
 def show(problem: Problem, kernelbench: options.KernelBenchOption = None) -> None:
     """Print one problem: its source and what can be read off it without running it."""
-    with told():
+    with told(kept=False):
         from problems import analyse
 
         spec = options.load(problem, kernelbench)
@@ -69,7 +69,7 @@ def check(
     """Say whether problems can be judged here: would an answer without work pass, does the reference agree with itself?
 
     Exits 0 if all can, 1 if one can't, 2 if one can't be used at all."""
-    with told():
+    with told(kept=False):
         from problems import SETS, ProblemError, resolve_set
 
         chosen = options.settings(
@@ -94,6 +94,7 @@ def _check(spec: ProblemSpec, settings: EvaluatorSettings, *, alone: bool) -> in
     """Print what is found of one problem; in full, with what was measured, if it is the only one."""
     from tools.evaluator import Evaluator
 
+    settings = options.fitted(settings, spec)
     with Evaluator(spec, settings) as evaluator:
         found = evaluator.soundness()
         facts = evaluator.facts() if alone and found.judgeable else None

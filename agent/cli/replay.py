@@ -19,7 +19,7 @@ def replay(
     follow: Annotated[bool, typer.Option("--follow", help="Go on while the run is still being written.")] = False,
 ) -> None:
     """Print what happened in RUN, from the first prompt to the result."""
-    with told():
+    with told(kept=False):
         from rich.console import Console
 
         from transcripts import find_example, render_events, render_run, run_as_json

@@ -50,25 +50,27 @@ def solve(
     with told():
         from rich.console import Console
 
-        from agent.budget import Limits
         from agent.progress import Progress
         from agent.session import Request, run_problem
         from agent.stops import StopReason
 
         source = options.model_source(model, base_url, recorded, mailbox, no_wait)
+        limits = options.limits(max_turns, max_cost, max_minutes)
+        settings = options.settings(
+            device,
+            size,
+            precision,
+            rule,
+            require_own_kernels,
+            sandbox,
+            repair_inputs=repair_inputs,
+            compile_baselines=compile,
+        )
+        spec = options.load(problem, kernelbench)
         request = Request(
-            spec=options.load(problem, kernelbench),
-            settings=options.settings(
-                device,
-                size,
-                precision,
-                rule,
-                require_own_kernels,
-                sandbox,
-                repair_inputs=repair_inputs,
-                compile_baselines=compile,
-            ),
-            limits=Limits(max_turns=max_turns, max_cost=max_cost, max_minutes=max_minutes),
+            spec=spec,
+            settings=options.fitted(settings, spec),
+            limits=limits,
             source=source,
             runs=runs,
             run_dir=run_dir,
@@ -76,6 +78,8 @@ def solve(
             allow_unjudgeable=allow_unjudgeable,
         )
         console = Console(highlight=False)
+        if source.written_for not in (None, spec.name):
+            console.print(f"These replies were written for {source.written_for}: they hardly fit {spec.name}.")
         solved = run_problem(request, Progress(console))
         print_outcome(console, solved)
         if solved.result.reason == StopReason.INTERRUPTED and not solved.already:
@@ -85,7 +89,8 @@ def solve(
 
 def print_outcome(console: Console, solved: Solved) -> None:
     """The last lines of a run: the speed-up with its interval, and where the kernel is; or why there is none."""
-    from prompts.formats import duration
+    from agent.stops import StopReason
+    from prompts.formats import count, duration
 
     result, folder = solved.result, solved.folder
     if solved.already:
@@ -105,10 +110,12 @@ def print_outcome(console: Console, solved: Solved) -> None:
         console.print(f"Kernel: {folder / 'solution.py'}", soft_wrap=True)
     else:
         console.print(
-            f"\nNo correct kernel: {result.candidates} candidates in {result.turns} turns "
+            f"\nNo correct kernel: {count(result.candidates, 'candidate')} in {count(result.turns, 'turn')} "
             f"(ended by: {result.reason.replace('_', ' ')}).",
             style="bold red",
         )
         if result.not_confirmed:
             console.print(f"Correct at first, but not in the confirmation: {', '.join(result.not_confirmed)}")
     console.print(f"Review: agent replay {folder}", soft_wrap=True)
+    if result.reason == StopReason.INTERRUPTED:
+        console.print("Interrupted: the same command goes on from here.", soft_wrap=True)

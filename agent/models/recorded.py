@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from agent.models.base import RecordingExhausted, ToolSpec
-from transcripts import find_example, read_events
+from transcripts import find_example, read_events, read_header
 from transcripts.events import ReplyReceived
 from transcripts.messages import AssistantMessage, Message, Reply, Usage
 
@@ -23,6 +23,7 @@ class RecordedClient:
         """Raises transcripts.TranscriptError if there is no such recording, or it is damaged."""
         self.path = Path(recording) if Path(recording).is_dir() else find_example(str(recording))
         self.model = f"recorded:{self.path.name}"
+        self.problem = read_header(self.path).problem
         self._replies = [event.reply for event in read_events(self.path) if isinstance(event, ReplyReceived)]
 
     def reply(
