@@ -27,8 +27,8 @@ SPECIAL = (
     "one_huge",
 )
 HUGE = "one_huge"
-"""One element is a tenth of a sum of sizes, and nearly all of a sum of squares; the others look as ever. Whoever takes a
-part of the data for the whole, and all of it only where what it sees is unusual, does not see this one. (Were it more
+"""One element is a tenth of a sum of sizes, and nearly all of a sum of squares; the others look as ever. Whoever takes
+a part of the data for the whole, and all of it only where what it sees is unusual, does not see this one. (Were it more
 than the sum, one float accumulator would lose the others behind it.)"""
 
 FAR = "far_down"
@@ -111,10 +111,9 @@ def _uneven(t: torch.Tensor, generator: torch.Generator, which: int) -> torch.Te
     return made
 
 
-def _one_outlier(
-    tensors: list[torch.Tensor], generator: torch.Generator, factor: float | None
-) -> list[torch.Tensor]:
-    """The same inputs with one element of one of them `factor` times as large as the mean, None for a tenth of the sum of all."""
+def _one_outlier(tensors: list[torch.Tensor], generator: torch.Generator, factor: float | None) -> list[torch.Tensor]:
+    """The same inputs with one element of one of them `factor` times as large as the mean, None for a tenth of the sum
+    of all."""
     chosen = [i for i, t in enumerate(tensors) if t.is_floating_point() and t.numel()]
     if not chosen:
         return list(tensors)
@@ -124,7 +123,9 @@ def _one_outlier(
     return [changed if i == which else t for i, t in enumerate(tensors)]
 
 
-def put_outlier(tensor: torch.Tensor, generator: torch.Generator, factor: float | None) -> tuple[tuple[int, ...], float]:
+def put_outlier(
+    tensor: torch.Tensor, generator: torch.Generator, factor: float | None
+) -> tuple[tuple[int, ...], float]:
     """Make one element at a random place an outlier, in place. Returns its index and what was there before."""
     index = tuple(_pick(size, generator) for size in tensor.shape)
     before = float(tensor[index])
