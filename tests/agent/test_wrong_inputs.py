@@ -75,3 +75,13 @@ def test_the_table_of_a_batch_keeps_names_apart_and_leaves_reasons_above_it(agen
     assert "deeper/second.py" in table
     assert table.count("not run") == 2
     assert "defines no" not in table
+
+
+def test_a_reference_that_raises_is_the_problems_fault_and_names_the_line(agent: Agent):
+    text = agent.problem.read_text()
+    agent.problem.write_text(text.replace("def forward(self, x):", "def forward(self, x):\n        x = x @ x[:3]"))
+    done = agent("solve", str(agent.problem), *MAILBOX)
+    assert done.code == 2, done.text
+    assert "Model.forward raised" in done.err
+    assert "of the problem)" in done.err
+    assert "our fault" not in done.text

@@ -172,7 +172,7 @@ class Bench:
             "sizes, or a faster device"
         )
         with deadline(FORWARD_SECONDS, slow):
-            self.problem.run(copy.deepcopy(self.model), spec, [t.clone() for t in tensors])
+            self.problem.try_run(copy.deepcopy(self.model), spec, [t.clone() for t in tensors])
         moved = not torch.equal(before, torch.get_rng_state())
         return moved or (cuda_before is not None and not torch.equal(cuda_before, torch.cuda.get_rng_state()))
 

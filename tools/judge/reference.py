@@ -128,6 +128,11 @@ class Reference:
             raise ProblemError(f"Model.forward returns {error}, which can't be compared") from error
 
 
+    def try_run(self, model: torch.nn.Module, spec: dict[str, Any], tensors: list[torch.Tensor]) -> None:
+        """A forward for its own sake: what it raises is the problem's fault, and a ProblemError that names the line."""
+        _call("Model.forward", lambda: self.run(model, spec, tensors))
+
+
 def oracle_model(model: torch.nn.Module) -> torch.nn.Module:
     """A copy of the module with every floating parameter and buffer in fp64."""
     return copy.deepcopy(model).double()
