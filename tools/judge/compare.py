@@ -20,7 +20,6 @@ from tools.types import ErrorStats, Finding, PrecisionClass, TrialResult, WorstE
 from tools.worker.arena import tensor_at
 from tools.worker.trees import numbers, structure
 
-
 OTHER_MATHEMATICS = frozenset(
     ("all_zeros", "constant_output", "constant_factor", "constant_offset", "sign_flipped", "swapped_axes")
 )

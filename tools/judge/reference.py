@@ -127,7 +127,6 @@ class Reference:
         except TreeError as error:
             raise ProblemError(f"Model.forward returns {error}, which can't be compared") from error
 
-
     def try_run(self, model: torch.nn.Module, spec: dict[str, Any], tensors: list[torch.Tensor]) -> None:
         """A forward for its own sake: what it raises is the problem's fault, and a ProblemError that names the line."""
         _call("Model.forward", lambda: self.run(model, spec, tensors))

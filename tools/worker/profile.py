@@ -50,8 +50,8 @@ def _owner(function: object) -> str | None:
 
 
 def cpu_shares(forward: Callable[[], object], sampler: Path, own: list[str], seconds: float) -> dict[str, int]:
-    """Samples in the candidate's `own` shared objects, in tensor libraries, and elsewhere, over about `seconds`; over up
-    to six times as long where not one lies in its own code, until there are enough to say that none does.
+    """Samples in the candidate's `own` shared objects, in tensor libraries, and elsewhere, over about `seconds`; over
+    up to six times as long where not one lies in its own code, until there are enough to say that none does.
 
     The maths library counts as own where the candidate's binary has samples too: it is its loops that call it. The
     interpreter, the C library and OpenMP's waiting count as `other` and say nothing.
