@@ -29,6 +29,9 @@ from tools.worker.stopwatch import Stopwatch
 from tools.worker.trees import TreeError, digest, flatten, unflatten
 
 Message = dict[str, Any]
+DETACH = torch.Tensor.detach
+"""Bound before a candidate can put another in its place."""
+
 HELD = 4
 HELD_BYTES = {"cpu": 0, "cuda": 1 << 30}
 """Sets of inputs, or of outputs, that are kept after a timed call, and how large one may be. On the CPU they would have
@@ -244,6 +247,8 @@ class Worker:
         layout, places = Layout(start), []
         for tensor in tensors:
             plain = type(tensor) in (torch.Tensor, torch.nn.Parameter)
+            # Another object on the same memory: methods that were set on the candidate's own don't go along.
+            tensor = DETACH(tensor) if plain else tensor
             place = layout.place(tensor.detach() if tensor.is_contiguous() else torch.empty_like(tensor, device="meta"))
             device, address = tensor.device.type, tensor.data_ptr()
             # Outputs that don't fit have another shape or dtype than the reference's: the judge will say which.
