@@ -2,7 +2,8 @@
 
 A manifest is a JSON list of rows: `file` and `problem` (paths below the manifest's folder; `candidates/` and
 `problems/` may be left out), `device`, `kind` (honest, broken, hack), `mechanism`, `expected`, `accept` (other verdicts
-that are also right), `why`. A row with `timed` false is built and checked but not timed.
+that are also right), `why`, `most_speedup` (more than that may not be reported: for tricks that lie about time by a
+factor of a thousand). A row with `timed` false is built and checked but not timed.
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ class Case(BaseModel):
     accept: list[str] = Field(default_factory=list)
     why: str = ""
     timed: bool = True
+    most_speedup: float | None = None
 
     @property
     def accepted(self) -> set[str]:
@@ -59,7 +61,8 @@ class Judged(BaseModel):
 
     @property
     def right(self) -> bool:
-        return self.verdict in self.case.accepted
+        most = self.case.most_speedup
+        return self.verdict in self.case.accepted and (most is None or self.speedup is None or self.speedup <= most)
 
 
 def load_cases(folder: Path, device: str | None = None) -> list[Case]:

@@ -42,6 +42,7 @@ def check(case: Case, evaluator: Open, folder: Path) -> None:
     judged = judge(evaluator(case), HERE, case, folder)
     found = "\n".join(f"{f.code}: {f.summary}" for f in judged.findings)
     assert judged.verdict in case.accepted, f"{case.mechanism}\n{found}"
+    assert judged.right, f"{case.mechanism}: a speed-up of {judged.speedup} is reported"
 
 
 @pytest.mark.parametrize("case", rows("cpu"))
