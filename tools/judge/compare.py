@@ -10,10 +10,10 @@ import torch
 from tools.judge.bench import Bench
 from tools.judge.client import Reply
 from tools.judge.diagnose import diagnose
-from tools.judge.errors import Error, measure, worst_element, wrong_elements
+from tools.judge.errors import Error, measure, worst_element, wrong_elements, wrong_mask
 from tools.judge.findings import observe
 from tools.judge.inputs import SPECIAL
-from tools.judge.limits import looks_reduced
+from tools.judge.limits import FEW_AT_EDGES, MOST_AT_EDGES, Limit, looks_reduced
 from tools.judge.sensitivity import ambiguous, rounded_errors
 from tools.judge.trial import Trial
 from tools.types import ErrorStats, Finding, PrecisionClass, TrialResult, WorstElement
@@ -71,7 +71,11 @@ def compare(
         else:
             limit = bench.limit(trial, i, demanded)
             limit_maximum = limit.maximum
-            admitted = limit.admits(error) or (trial.kind in SPECIAL and ill_conditioned(bench, trial, i, error))
+            admitted = (
+                limit.admits(error)
+                or at_edges(bench, trial, i, output, error, limit)
+                or (trial.kind in SPECIAL and ill_conditioned(bench, trial, i, error))
+            )
             ratio = float("inf") if error.unsound else error.rms / limit.rms if limit.rms else float(error.rms > 0)
             count = 0 if admitted else max(wrong_elements(output, trial.oracle[i], limit_maximum), 1)
         if ratio > worst_ratio:
@@ -121,6 +125,17 @@ def excess(bench: Bench, trial: Trial, i: int, output: torch.Tensor) -> int:
     if count > allowed:
         count = int((wrong & ~ambiguous(bench, trial, i)).sum())
     return count if count > allowed else 0
+
+
+def at_edges(bench: Bench, trial: Trial, i: int, output: torch.Tensor, error: Error, limit: Limit) -> bool:
+    """Whether the RMS error is within the limit, and single elements beyond it lie at the edge of two steps (of a
+    rounding, a threshold), where the last bit of honest arithmetic decides which one it is."""
+    if error.unsound or error.rms > limit.rms or not limit.maximum or output.is_complex():
+        return False
+    wrong = wrong_mask(output, trial.oracle[i], limit.maximum)
+    if int(wrong.sum()) > MOST_AT_EDGES + output.numel() // FEW_AT_EDGES:
+        return False
+    return not bool((wrong & ~ambiguous(bench, trial, i, limit.maximum / 2)).any())
 
 
 def ill_conditioned(bench: Bench, trial: Trial, i: int, error: Error) -> bool:

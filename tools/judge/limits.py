@@ -50,6 +50,10 @@ WELL_CONDITIONED = 0.1
 gain by it."""
 
 TRUNCATED = 1.5 * 2.0**-10
+MOST_AT_EDGES = 2
+FEW_AT_EDGES = 10_000
+"""So many elements, and one in so many, may lie on the other side of a step."""
+
 SPECIAL_RELATIVE = 1e-2
 """On inputs the problem did not ask for (scaled, shifted, sparse) only gross errors count."""
 
@@ -152,7 +156,8 @@ def looks_reduced(error: Error, floor: Floor, wrong_share: float) -> bool:
     bf16."""
     if error.unsound or wrong_share < 0.02 or PrecisionClass.BF16 not in floor.classes or error.scale == 0:
         return False
-    if is_truncated(error.bias, error.rms, error.scale):
+    # The error of a single number is always of one sign.
+    if error.elements >= 16 and is_truncated(error.bias, error.rms, error.scale):
         return True
     rms, largest = floor.classes[PrecisionClass.BF16]
     # Where operands are bf16 already, rounding them once more changes nothing: shorter ones are told by the outputs.

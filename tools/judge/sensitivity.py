@@ -83,9 +83,10 @@ def rounded_errors(bench: Bench, trial: Trial, name: PrecisionClass) -> list[Err
     return [measure(s, o) for s, o in zip(outputs, trial.oracle, strict=False)]
 
 
-def ambiguous(bench: Bench, trial: Trial, output: int) -> torch.Tensor:
-    """Elements of an exact output (an index, a comparison) whose answer hangs on the last bits of the inputs, as a
-    mask: near ties, where another order of the same arithmetic may say otherwise."""
+def ambiguous(bench: Bench, trial: Trial, output: int, least: float = 0.0) -> torch.Tensor:
+    """Elements of an output whose answer hangs on the last bits of the inputs, as a mask: near ties of an index or a
+    comparison, and values at the edge of two steps, where another order of the same arithmetic may say otherwise. The
+    oracle changes there by more than `least`, in the output's units."""
     generator = torch.Generator(bench.device).manual_seed(trial.seed % 2**31)
     mask = torch.zeros_like(trial.reference[output], dtype=torch.bool)
     if bench.oracle == "fp32" or bench.uses_rng:
@@ -100,7 +101,10 @@ def ambiguous(bench: Bench, trial: Trial, output: int) -> torch.Tensor:
             reference=trial.reference,
             prepare=lambda t: shake(t.double(), near, generator),
         )
-        mask |= found[output] != trial.oracle[output]
+        if least:
+            mask |= (found[output] - trial.oracle[output]).abs() > least
+        else:
+            mask |= found[output] != trial.oracle[output]
     return mask
 
 

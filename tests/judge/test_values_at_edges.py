@@ -1,0 +1,67 @@
+"""A value at the edge of two steps may go either way; one anywhere else may not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+import torch
+
+from tools.judge.bench import Bench
+from tools.judge.compare import at_edges
+from tools.judge.errors import measure
+from tools.judge.inputs import OWN
+
+STEP = 0.037
+PROBLEM = """
+import torch
+import torch.nn as nn
+
+
+class Model(nn.Module):
+    def forward(self, x):
+        return torch.round(x / 0.037) * 0.037
+
+
+def get_inputs():
+    return [torch.randn(500, 400)]
+"""
+
+
+@pytest.fixture(scope="module")
+def bench() -> Iterator[Bench]:
+    made = Bench(PROBLEM, "full", "cpu")
+    yield made
+    made.close()
+
+
+def passes(bench: Bench, *, nearest: bool, count: int) -> bool:
+    """Whether an output passes that is a step off at the `count` places nearest to an edge, or furthest from one."""
+    trial = bench.trial(OWN, 0)
+    position = trial.tensors[0].double().flatten() / STEP
+    # Inputs themselves are put at edges: few of a draw lie so near by chance.
+    places = ((position - position.floor() - 0.5).abs()).argsort(descending=not nearest)[:count]
+    tensors = [trial.tensors[0].clone()]
+    if nearest:
+        tensors[0].view(-1)[places] = ((position[places].floor() + 0.5) * STEP).float()
+    edged = bench.compute(OWN, trial.seed, trial.spec, tensors)
+    output = edged.oracle[0].float()
+    given = tensors[0].double().flatten()[places]
+    side = torch.where(output.view(-1)[places].double() > given, -STEP, STEP)
+    output.view(-1)[places] += side.float()
+    found = measure(output, edged.oracle[0])
+    limit = bench.limit(edged, 0, None)
+    return limit.admits(found) or at_edges(bench, edged, 0, output, found, limit)
+
+
+def test_a_few_values_at_edges_go_either_way(bench: Bench):
+    assert passes(bench, nearest=True, count=0)
+    assert passes(bench, nearest=True, count=2)
+
+
+def test_values_elsewhere_do_not(bench: Bench):
+    assert not passes(bench, nearest=False, count=1)
+
+
+def test_many_do_not(bench: Bench):
+    assert not passes(bench, nearest=True, count=5000)
