@@ -76,6 +76,11 @@ def python_of_nobody(open_folder: Path) -> Path:
 
 
 def test_a_user_without_privileges_has_the_same_sandbox(python_of_nobody: Path, open_folder: Path) -> None:
+    environment = {"PYTHONPATH": str(ROOT), "PATH": "/usr/bin:/bin"}
+    imports = [python_of_nobody, "-c", "import pydantic, tools"]
+    tried = subprocess.run(imports, user=NOBODY, group=NOBODY, extra_groups=[], env=environment, cwd="/", check=False)
+    if tried.returncode != 0:
+        pytest.skip("this checkout lies in a folder that is closed to others")
     own = open_folder / "own"
     own.mkdir()
     shutil.chown(own, NOBODY, NOBODY)
@@ -84,7 +89,7 @@ def test_a_user_without_privileges_has_the_same_sandbox(python_of_nobody: Path, 
         user=NOBODY,
         group=NOBODY,
         extra_groups=[],
-        env={"PYTHONPATH": str(ROOT), "PATH": "/usr/bin:/bin"},
+        env=environment,
         cwd="/",
         capture_output=True,
         text=True,
