@@ -42,6 +42,9 @@ SHIFT = 16.0
 overflows shows when inputs are scaled up."""
 
 FAR_SHIFT = 120.0
+FAR_SPREAD = 30.0
+"""Spread as well: of values that hardly differ a variance in one pass may come out negative, which is honest."""
+
 PEAK = 100.0
 """The largest element of `uneven`, over the mean size of the problem's own."""
 
@@ -69,7 +72,7 @@ def _derive(kind: str, t: torch.Tensor, generator: torch.Generator, which: int) 
     if kind == "shifted_up":
         return t + SHIFT
     if kind == FAR:
-        return t - FAR_SHIFT
+        return -(FAR_SHIFT + FAR_SPREAD * t.abs())
     if kind == "negated":
         return -t
     if kind == "sparse":
