@@ -76,7 +76,9 @@ def _measured(rounds: Rounds, hot: tuple[list[Reply], list[Reply]], mismatch: Fi
 
 def _agreed(first: Measured, second: Measured) -> Measured:
     """Both together. How far the two processes lie apart is another thing that the method can't tell from 1."""
-    found = _measured(first.rounds + second.rounds, second.hot, first.mismatch or second.mismatch)
+    mismatch, rounds = first.mismatch or second.mismatch, first.rounds + second.rounds
+    # Where one process is timed by the judge's clock, so is the other.
+    found = _measured(rounds if mismatch is None else rounds.by_wall(), second.hot, mismatch)
     apart = max(first.speedup.value / second.speedup.value, second.speedup.value / first.speedup.value) - 1
     found.null = max(first.null, second.null, apart)
     same = first.claim is second.claim

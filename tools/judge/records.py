@@ -67,7 +67,8 @@ def timing_result(
         summary = f"{us:.1f} us is less than the {least:.1f} us that moving the problem's bytes takes here"
         findings.append(observe("faster_than_physics", summary, severity="warning", us=us, floor_us=least))
     best_us = baselines[best] / baselines["eager"] * float(np.median(theirs)) if best else None
-    hot = [float(np.median([reply.us for reply in side])) for side in measured.hot]
+    # Hot calls have no other clock than the worker's own.
+    hot = [float(np.median([r.us for r in side])) if measured.mismatch is None else None for side in measured.hot]
     return TimingResult(
         candidate_us=candidate,
         reference_us=statistics.interval(theirs),

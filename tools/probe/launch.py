@@ -45,8 +45,6 @@ def main(fd: int) -> None:
             drop_all()
 
     linux.drop_privileges = drop
-    # Before Linux 6.14 the number of pids is the machine's own, and root may change it: the warden's count must do.
-    isolation._limit_pids = lambda _policy: None
     if request["counters"]:
         # The driver asks for the capability in the first user namespace, so there can be no other.
         warden.NAMESPACES &= ~linux.CLONE_NEWUSER

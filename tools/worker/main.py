@@ -225,8 +225,7 @@ class Worker:
         """Copy inputs out of the shared buffer into memory of this process's own, as a caller of the model has them.
 
         Shared memory is mapped in smaller pages: on an H200 a kernel that reads along a stride of 4 MB took 5.7 ms on
-        memory opened by IPC and 3.8 ms on its own. What was placed before goes only afterwards, so that addresses
-        change, unless it is large.
+        memory opened by IPC and 3.8 ms on its own.
         """
         views = [tensor_at(self.arenas["inputs"], place) for place in request["tensors"]]
         self._hold(self.earlier_inputs, self.placed)
