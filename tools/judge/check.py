@@ -1,9 +1,9 @@
 """The correctness check: one candidate through every trial, stopping at the first that it fails.
 
 The order is: the problem's own inputs (fresh secret seeds, alternating between two places in memory), one element
-changed in place, identical runs compared bit by bit, two outputs held at once, other kinds of inputs, other weights,
-and where the time goes. On CUDA the whole check runs in a process with a guarded, poisoned allocator; timing uses
-another one.
+changed in place, identical runs compared bit by bit, two outputs held at once, inputs that arrive late on the stream,
+other kinds of inputs, other weights, and where the time goes. On CUDA the whole check runs in a process with a guarded,
+poisoned allocator; timing uses another one.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from tools.judge.compare import Comparison, collect, compare
 from tools.judge.errors import identical
 from tools.judge.findings import observe
 from tools.judge.outcome import Failed, Outcome, Rules
-from tools.judge.repeats import POISONS, held_output, identical_runs
+from tools.judge.repeats import POISONS, held_output, identical_runs, late_inputs
 from tools.judge.session import Session
-from tools.judge.timing import is_summary
+from tools.judge.timed_outputs import is_summary
 from tools.judge.trial import Trial
 from tools.judge.weights import vary_constants
 from tools.types import Finding, Verdict
@@ -49,6 +49,7 @@ class Check:
             self._one_element,
             partial(identical_runs, self),
             partial(held_output, self),
+            partial(late_inputs, self),
             self._special,
             self._weights,
             self._profile,

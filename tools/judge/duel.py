@@ -13,8 +13,10 @@ from dataclasses import dataclass
 from tools.judge import statistics
 from tools.judge.bench import Bench
 from tools.judge.client import CandidateFailed, Reply
+from tools.judge.clocks import exchange_mismatch, series_mismatch, side_stream
+from tools.judge.rounds import Rounds
 from tools.judge.session import Session
-from tools.judge.timing import Rounds, Timer, clock_mismatch, side_stream
+from tools.judge.timing import LEAST_ROUNDS, Timer
 from tools.types import Finding, Interval, PrecisionClass, SpeedClaim, Verdict
 
 CLOSE = 0.15
@@ -45,42 +47,56 @@ def duel(
 ) -> Measured:
     """`start` gives a fresh process for the program each time. Raises CandidateFailed when a timed call fails, gives
     another output, or leaves work behind."""
-
-    def once() -> Measured:
-        session = start()
-        try:
-            session.load()
-            timer = Timer(bench, session, references, demanded, throttle, thorough=thorough)
-            rounds = timer.run()
-            hot = timer.hot("candidate"), timer.hot("reference")
-        finally:
-            session.worker.close()
-        behind = side_stream(*hot)
-        if behind is not None:
-            raise CandidateFailed(Verdict.CHEATING, behind)
-        mismatch = clock_mismatch(rounds)
-        return _measured(rounds if mismatch is None else rounds.by_wall(), hot, mismatch)
-
-    first = once()
+    timer = Timer(bench, references, demanded, throttle, thorough=thorough)
+    session = start()
+    try:
+        session.load()
+        first = _measure(timer, session, references[0])
+    finally:
+        session.worker.close()
     if first.claim is SpeedClaim.INDISTINGUISHABLE or abs(first.speedup.value - 1) > CLOSE:
         return first
-    return _agreed(first, once())
+    session = start()
+    try:
+        session.load()
+        return _agreed(first, timer.run(session, first.rounds.clock, least=LEAST_ROUNDS // 2))
+    finally:
+        session.worker.close()
 
 
-def _measured(rounds: Rounds, hot: tuple[list[Reply], list[Reply]], mismatch: Finding | None) -> Measured:
-    reference = rounds.column("reference")
-    speedup = statistics.ratio(reference, rounds.column("candidate"))
-    null = statistics.null_spread(reference, rounds.column("second"))
+def _measure(timer: Timer, session: Session, reference: Session) -> Measured:
+    rounds = timer.run(session)
+    hot = timer.hot(session), timer.hot(reference)
+    behind = side_stream(*hot)
+    if behind is not None:
+        raise CandidateFailed(Verdict.CHEATING, behind)
+    mismatch = exchange_mismatch(rounds)
+    if mismatch is not None:
+        rounds = rounds.by_wall()
+    elif (each := timer.series(session, rounds)) is not None:
+        mismatch = series_mismatch(rounds, each, timer.bench.device)
+        rounds = timer.run(session, "series") if mismatch is not None else rounds
+    return _judged(rounds, hot, mismatch)
+
+
+def _judged(rounds: Rounds, hot: tuple[list[Reply], list[Reply]], mismatch: Finding | None) -> Measured:
+    reference = rounds.times("reference")
+    speedup = statistics.ratio(reference, rounds.times("candidate"))
+    null = statistics.null_spread(reference, rounds.times("second"))
     return Measured(rounds, hot, speedup, null, statistics.claim(speedup, null), mismatch)
 
 
-def _agreed(first: Measured, second: Measured) -> Measured:
-    """Both together. How far the two processes lie apart is another thing that the method can't tell from 1."""
-    mismatch, rounds = first.mismatch or second.mismatch, first.rounds + second.rounds
-    # Where one process is timed by the judge's clock, so is the other.
-    found = _measured(rounds if mismatch is None else rounds.by_wall(), second.hot, mismatch)
-    apart = max(first.speedup.value / second.speedup.value, second.speedup.value / first.speedup.value) - 1
-    found.null = max(first.null, second.null, apart)
-    same = first.claim is second.claim
+def _agreed(first: Measured, second: Rounds) -> Measured:
+    """Both processes together. How far they lie apart is another thing that the method can't tell from 1."""
+    mismatch = first.mismatch
+    if first.rounds.clock == "device" and (later := exchange_mismatch(second)) is not None:
+        mismatch, first = later, _judged(first.rounds.by_wall(), first.hot, later)
+    if first.rounds.clock == "wall":
+        second = second.by_wall()
+    other = _judged(second, first.hot, mismatch)
+    found = _judged(first.rounds + second, first.hot, mismatch)
+    apart = max(first.speedup.value / other.speedup.value, other.speedup.value / first.speedup.value) - 1
+    found.null = max(first.null, other.null, apart)
+    same = first.claim is other.claim
     found.claim = statistics.claim(found.speedup, found.null) if same else SpeedClaim.INDISTINGUISHABLE
     return found

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import random
+
 import torch
 
 BLOCK = 1 << 24
 STEPS = (2, 3, 5)
 
 
-def exchange(target: torch.Tensor, donor: torch.Tensor, generator: torch.Generator) -> None:
+def exchange(target: torch.Tensor, donor: torch.Tensor, order: random.Random) -> None:
     """Swap a half, a third or a fifth of the elements, spread over the whole, between two draws of one input, in place.
 
     A run of values would leave most rows, heads or tiles as they were in an earlier call, and code that remembers those
@@ -21,16 +23,12 @@ def exchange(target: torch.Tensor, donor: torch.Tensor, generator: torch.Generat
     # Its memory as one row, whatever its strides.
     extent = 1 + sum((n - 1) * s for n, s in zip(target.shape, target.stride(), strict=True))
     mine, theirs = (t.as_strided((extent,), (1,), t.storage_offset()) for t in (target, donor))
-    step = min(STEPS[_pick(len(STEPS), generator)], max(1, extent // 2))
-    first = _pick(step, generator)
+    step = min(order.choice(STEPS), max(1, extent // 2))
+    first = order.randrange(step)
     for start in range(0, extent, BLOCK):
         a, b = (row[start : start + BLOCK][first::step] for row in (mine, theirs))
         if a.numel():
-            by = _pick(a.numel(), generator)
+            by = order.randrange(a.numel())
             moved = torch.roll(b, by)
             b.copy_(torch.roll(a, by))
             a.copy_(moved)
-
-
-def _pick(count: int, generator: torch.Generator) -> int:
-    return int(torch.randint(count, (), generator=generator, device=generator.device))

@@ -14,7 +14,7 @@ from tools.judge.duel import Measured
 from tools.judge.findings import observe
 from tools.judge.inputs import OWN
 from tools.judge.limits import classify, floor_limit
-from tools.judge.timing import BY_WALL, METHOD
+from tools.judge.timing import METHOD
 from tools.types import Evidence, Finding, PrecisionReport, TimingResult
 
 FASTER_THAN_PHYSICS = 0.8
@@ -58,7 +58,7 @@ def timing_result(
 ) -> TimingResult:
     """`baselines` are microseconds by name, timed at another moment: they are carried over by their ratio to eager."""
     rounds = measured.rounds
-    mine, theirs = rounds.column("candidate"), rounds.column("reference")
+    mine, theirs = rounds.times("candidate"), rounds.times("reference")
     candidate = statistics.interval(mine)
     best = min(baselines, key=lambda name: baselines[name]) if baselines else None
     findings = [*caveats, *([] if measured.mismatch is None else [measured.mismatch])]
@@ -66,9 +66,11 @@ def timing_result(
         us, least = candidate.value, floor.memory_us
         summary = f"{us:.1f} us is less than the {least:.1f} us that moving the problem's bytes takes here"
         findings.append(observe("faster_than_physics", summary, severity="warning", us=us, floor_us=least))
+    trusted = rounds.clock == "device"
     best_us = baselines[best] / baselines["eager"] * float(np.median(theirs)) if best else None
+    host_us = float(np.median(rounds.column("candidate", "host_us"))) if trusted and device == "cuda" else None
     # Hot calls have no other clock than the worker's own.
-    hot = [float(np.median([r.us for r in side])) if measured.mismatch is None else None for side in measured.hot]
+    hot = [float(np.median([r.us for r in side])) if trusted else None for side in measured.hot]
     return TimingResult(
         candidate_us=candidate,
         reference_us=statistics.interval(theirs),
@@ -77,10 +79,10 @@ def timing_result(
         null_spread=measured.null,
         samples=len(mine),
         dropped=rounds.dropped,
-        method=METHOD[device] if measured.mismatch is None else BY_WALL,
+        method=METHOD[rounds.clock][device],
         candidate_hot_us=hot[0],
         reference_hot_us=hot[1],
-        host_overhead_us=float(np.median(rounds.column("candidate", "host_us"))) if device == "cuda" else None,
+        host_overhead_us=host_us,
         baselines_us=baselines,
         best_baseline=best,
         speedup_over_best=best_us / candidate.value if best_us else None,

@@ -1,4 +1,4 @@
-"""The same inputs again: every run must give the same bits, and an output that is held must stay as it is."""
+"""The same inputs again: every run gives the same bits, a held output stays as it is, and inputs are waited for."""
 
 from __future__ import annotations
 
@@ -79,3 +79,15 @@ def held_output(check: Check) -> None:
     if not all(identical(a, b) for a, b in zip(expected, held, strict=True)):
         finding = observe("aliases_previous_output", "the next call overwrites an output that was returned before")
         raise Failed(Verdict.WRONG_RESULT, finding)
+
+
+def late_inputs(check: Check) -> None:
+    """Work on another stream must wait for the one that the inputs come from, and that one for the outputs."""
+    trial = check.bench.trial(kinds.OWN, 0)
+    if check.bench.device != "cuda" or trial.may_change:
+        return
+    reply = check.execute(trial, 0, POISONS[0], late=True)
+    found = compare(check.bench, trial, reply, 0, check.rules.demanded)
+    if not found.passed:
+        summary = "right when the device is idle, wrong when earlier work on the current stream is not done yet"
+        raise Failed(Verdict.NONDETERMINISTIC, observe("unordered_stream", summary), *found.findings)

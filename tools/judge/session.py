@@ -86,8 +86,10 @@ class Session:
         poison: int = 0,
         seed: int | None = None,
         keep: bool = False,
+        late: bool = False,
     ) -> Reply:
-        """One forward on inputs placed in `slot`, outputs landed over poison."""
+        """One forward on inputs placed in `slot`, outputs landed over poison. With `late` the inputs' values arrive,
+        on the current stream, only after forward has been called."""
         self.bench.make_room()
         places = self.bench.write_inputs(tensors, slot)
         self.bench.poison_landing(poison or 0xFF)
@@ -100,14 +102,22 @@ class Session:
             "poison": poison,
             "seed": seed,
             "keep": keep,
+            "late": late,
         }
         return self.worker.run(request, self._patience)
 
     def time(
-        self, spec: dict[str, Any], slot: int, *, cold: bool, seed: int | None = None, give_back: Sequence[int] = ()
+        self,
+        spec: dict[str, Any],
+        slot: int,
+        *,
+        cold: bool,
+        seed: int | None = None,
+        give_back: Sequence[int] = (),
+        land: bool = True,
     ) -> tuple[Reply, float]:
         """One timed forward on inputs that are in `slot` already, and how long the exchange took by our own clock, in
-        us. What became of the inputs `give_back` is in `slot` afterwards.
+        us. What became of the inputs `give_back` is in `slot` afterwards; outputs are landed unless told otherwise.
 
         On the CPU the caches are flushed in an exchange of its own, which takes ten times longer than most calls and
         would drown them in the judge's clock. On CUDA the flush must stay right before the call, to hide its launch.
@@ -120,14 +130,26 @@ class Session:
             "landing": 0,
             "seed": seed,
             "cold": cold,
+            "land": land,
+            "give_back": list(give_back),
         }
-        request["give_back"] = list(give_back)
         if cold and self.bench.device == "cpu":
             self.worker.ask({"op": "flush", "tensors": places}, CALL_SECONDS)
             request |= {"cold": False, "placed": True}
         began = time.perf_counter_ns()
         reply = self.worker.run(request, self._patience)
         return reply, (time.perf_counter_ns() - began) / 1e3
+
+    def series(
+        self, spec: dict[str, Any], slot: int, calls: int, *, seed: int | None = None, wait_us: float = 0.0
+    ) -> float:
+        """How long `calls` forwards in a row take on inputs that are in `slot` already, in us by our own clock, with
+        the exchange and, on CUDA, a wait of the device before the first. The last one's outputs are kept."""
+        self.worker.ask({"op": "flush", "tensors": self.bench.slots[slot]}, self._patience)
+        request = {"op": "series", "inputs": spec, "calls": calls, "seed": seed, "wait_us": wait_us}
+        began = time.perf_counter_ns()
+        self.worker.ask(request, self._patience + calls * 20 * self.bench.reference_seconds)
+        return (time.perf_counter_ns() - began) / 1e3
 
     def rest(self) -> None:
         """Have the process give cached device memory back."""

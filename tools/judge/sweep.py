@@ -115,7 +115,7 @@ class Sweep:
         self.reference = reference
         self._open_session = open_session
         self._throttle = throttle
-        self._timer = Timer(bench, reference, (reference, reference), rules.demanded, throttle)
+        self._timer = Timer(bench, (reference, reference), rules.demanded, throttle)
         self._random = random.Random(bench.seed_of(1002))
         self._all: list[Contender] = []
 
@@ -232,15 +232,15 @@ class Sweep:
     def _rehearse(self, group: list[Contender]) -> None:
         """Warm every side with timed calls that don't count, and hold one output of each against the reference's."""
         timer = self._timer
-        timer._fresh_inputs(0)
-        seed = timer._seed()
-        expected = timer._landed(self._call(self.reference, 0, seed, poison=True), keep=True)
+        timer.fresh_inputs(0)
+        seed = timer.seed()
+        expected = timer.landed(self._call(self.reference, 0, seed, poison=True), keep=True)
         for one in group:
             if one.verdict is None and one.session is not None and one.loaded:
                 with self._blaming(one):
                     self._call(one.session, 0, seed)
-                    landed = timer._landed(self._call(one.session, 0, seed, poison=True), keep=False)
-                    timer._verify({"candidate": landed, "reference": expected})
+                    landed = timer.landed(self._call(one.session, 0, seed, poison=True), keep=False)
+                    timer.outputs.verify(landed, expected)
 
     def _rounds(self, group: list[Contender], rounds: int, seconds: float) -> None:
         stop = time.monotonic() + seconds
@@ -259,8 +259,8 @@ class Sweep:
 
     def _round(self, group: list[Contender], slot: int) -> list[tuple[Contender, float, float]]:
         """Each variant and the reference once, on the same fresh values: variant, its time, the reference's."""
-        self._timer._fresh_inputs(slot)
-        seed = self._timer._seed()
+        self._timer.fresh_inputs(slot)
+        seed = self._timer.seed()
         order: list[Contender | None] = [None, *group]
         self._random.shuffle(order)
         reference, taken = 0.0, list[tuple[Contender, float]]()
@@ -276,4 +276,4 @@ class Sweep:
         if poison:
             self.bench.poison_landing(0xFF)
         self.bench.synchronize()
-        return session.time(self._timer._spec, slot, cold=True, seed=seed)[0]
+        return session.time(self._timer.spec, slot, cold=True, seed=seed)[0]

@@ -37,6 +37,8 @@ HELD_BYTES = {"cpu": 0, "cuda": 1 << 30}
 """Sets of inputs, or of outputs, that are kept after a timed call, and how large one may be. On the CPU they would have
 the heap grow under the calls to come, and a page touched for the first time costs more than where it lies."""
 
+LATE_US = 5000.0
+
 
 def main(sock: socket.socket, args: dict[str, Any], fds: list[int]) -> None:
     """Entry point in a forked process. `fds` are the CPU arenas, in the order of `args["arenas"]`."""
@@ -139,6 +141,7 @@ class Worker:
         torch.manual_seed(seed)
         poison = int(request.get("poison", 0))
         with self.guard.armed(poison):
+            inputs = self._late_inputs(request) if request.get("late") else inputs
             output = self._forward(inputs)
             reply = self._land(output, int(request["landing"]))
             self.stopwatch.synchronize()
@@ -176,12 +179,26 @@ class Worker:
         if request.get("seed") is not None:
             torch.manual_seed(int(request["seed"]))
         output, times = self.stopwatch.time(lambda: self._forward(inputs), cold=bool(request["cold"]))
-        reply = self._land(output, int(request["landing"]))
-        for i in request.get("give_back", ()):
+        reply = self._land(output, int(request["landing"])) if request["land"] else {"outputs": {}, "tensors": []}
+        for i in request["give_back"]:
             tensor_at(self.arenas["inputs"], request["tensors"][i]).copy_(self.placed[i])
         self.stopwatch.synchronize()
         self._hold(self.earlier_outputs, flatten(output)[1])
         return {**reply, **times}
+
+    def do_series(self, request: Message) -> Message:
+        """Forwards in a row on the inputs placed last; the outputs of the last are kept. On CUDA the device waits
+        first, so that the calls queue up."""
+        inputs = unflatten(request["inputs"], self.placed)
+        output: object = None
+        self.stopwatch.wait(float(request["wait_us"]))
+        for _ in range(int(request["calls"])):
+            if request.get("seed") is not None:
+                torch.manual_seed(int(request["seed"]))
+            output = self._forward(inputs)
+        self.stopwatch.synchronize()
+        self.kept = flatten(output)[1]
+        return {}
 
     def do_variant(self, request: Message) -> Message:
         """Another form of a trusted model, as a baseline: eager or compiled, with or without TF32."""
@@ -220,6 +237,19 @@ class Worker:
     def _inputs(self, request: Message) -> list[Any]:
         tensors = [tensor_at(self.arenas["inputs"], place) for place in request["tensors"]]
         return unflatten(request["inputs"], tensors)
+
+    def _late_inputs(self, request: Message) -> list[Any]:
+        """Inputs in memory of this process's own whose values arrive on the current stream while forward is being
+        called: work on a stream that does not wait for this one reads what was there before."""
+        views = [tensor_at(self.arenas["inputs"], place) for place in request["tensors"]]
+        late = [placed(view) for view in views]
+        for tensor in late:
+            tensor.fill_(float("nan") if tensor.is_floating_point() or tensor.is_complex() else 0)
+        self.stopwatch.synchronize()
+        self.stopwatch.wait(LATE_US)
+        for tensor, view in zip(late, views, strict=True):
+            tensor.copy_(view)
+        return unflatten(request["inputs"], late)
 
     def _place(self, request: Message) -> None:
         """Copy inputs out of the shared buffer into memory of this process's own, as a caller of the model has them.

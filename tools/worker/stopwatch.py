@@ -13,6 +13,9 @@ from time import perf_counter_ns
 
 import torch
 
+CYCLES_A_US = 2000
+"""No GPU's clock is faster."""
+
 
 class Stopwatch:
     """Times calls on one device. `flush_bytes` should be at least twice the last-level cache."""
@@ -32,11 +35,17 @@ class Stopwatch:
             self._device_sync = torch._C._cuda_synchronize
             self._stream = torch.cuda.current_stream
             self._reset_persisting = cuda_memory.reset_persisting_l2
+            self._sleep = torch._C._cuda_sleep
 
     def synchronize(self) -> None:
         """Wait for the whole device."""
         if self.device == "cuda":
             self._device_sync()
+
+    def wait(self, us: float) -> None:
+        """Have the current stream of a CUDA device do nothing for `us` microseconds, or a little longer."""
+        if self.device == "cuda":
+            self._sleep(int(us * CYCLES_A_US))
 
     def flush(self) -> None:
         """Push everything out of the caches and leave no dirty lines behind."""
