@@ -23,6 +23,66 @@ def test_a_budget_of_nothing(agent: Agent, command: str, option: str, value: str
     assert not agent.runs
 
 
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        (("--mailbox", "file"), "--mailbox file can't be a folder: file is a file"),
+        ((*MAILBOX, "--runs", "file/below"), "--runs file/below can't be a folder: file is a file"),
+        ((*MAILBOX, "--run-dir", "nowhere"), "There is no run folder nowhere. Leave --run-dir out"),
+        ((*MAILBOX, "--run-dir", ".", "--new"), "--run-dir and --new exclude each other"),
+        ((*MAILBOX, "--base-url", "http://127.0.0.1:1/v1"), "--base-url goes with --model NAME"),
+    ],
+)
+def test_options_that_can_not_be_carried_out(agent: Agent, more: tuple[str, ...], said: str):
+    (agent.folder / "file").write_text("")
+    done = agent("solve", str(agent.problem), *more)
+    assert done.code == 2
+    assert done.err.startswith(said)
+    assert len(done.err.splitlines()) == 1
+    assert not agent.runs
+
+
+def test_names_that_mean_no_problem_are_all_said_before_any_is_checked(agent: Agent):
+    named = (str(agent.problem), "nosuch", "layer_norm", "rms_nom_residual")
+    done = agent("problems", "check", *named, "--device", "cpu")
+    assert done.code == 2
+    assert not done.out
+    assert "no bundled problem nosuch" in done.err
+    assert "no bundled problem rms_nom_residual. Did you mean rms_norm_residual?" in done.err
+    assert done.err.endswith("Nothing was checked.\n")
+
+
+def test_lines_of_a_list_that_mean_no_problem_are_all_named(agent: Agent):
+    (agent.folder / "all.txt").write_text(f"{agent.problem}\nnosuch\n# a comment\nlayer_nrm\n")
+    done = agent("batch", "all.txt", *MAILBOX)
+    assert done.code == 2
+    first, second = done.err.splitlines()
+    assert first.startswith("all.txt, line 2: ")
+    assert second.startswith("all.txt, line 4: ")
+    assert second.endswith("Did you mean layer_norm?")
+
+
+def test_a_folder_without_problems_is_not_offered_to_batch(agent: Agent):
+    (agent.folder / "empty").mkdir()
+    done = agent("solve", "empty", *MAILBOX)
+    assert done.code == 2
+    assert "holds no .py file" in done.err
+    assert "agent batch" not in done.err
+    assert "agent batch" in agent("solve", str(agent.folder), *MAILBOX).err
+
+
+def test_replay_of_a_folder_of_runs_names_one_of_them(agent: Agent):
+    for name in ("runs/20260101-000000-batch-set/20260101-000001-old", "runs/20260102-000000-new"):
+        (agent.folder / name).mkdir(parents=True)
+        (agent.folder / name / "events.jsonl").write_text("")
+    done = agent("replay", "runs")
+    assert done.code == 2
+    assert "a folder of runs" in done.err
+    assert "runs/20260102-000000-new" in done.err
+    assert "runs/20260101-000000-batch-set/20260101-000001-old" in agent("replay", "runs/20260101-000000-batch-set").err
+    assert "no run folder" in agent("replay", "").err
+
+
 def test_no_wait_without_a_mailbox(agent: Agent):
     done = agent("solve", str(agent.problem), "--recorded", "rms_norm_residual_cpu", "--no-wait")
     assert done.code == 2

@@ -52,7 +52,8 @@ def main() -> None:
             seconds = time.monotonic() - began
     print(render(report.kind, report=report))
     if not isinstance(report, TuneReport) or report.best is None:
-        raise SystemExit("no variant was found to be correct")
+        why = report.judge_failure if isinstance(report, TuneReport) else None
+        raise SystemExit(why or "no variant was found to be correct")
     rest = seconds - report.build_seconds - report.sweep_seconds
     print(
         f"16 variants on {device_name}: {seconds:.1f} s (limit on an H200 {LIMIT:g} s): "

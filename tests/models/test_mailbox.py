@@ -229,7 +229,7 @@ def test_replies_of_another_run_are_not_taken(tmp_path: Path) -> None:
 
 def test_folder_that_cannot_be(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(BadRequest, match="Name another folder"):
+    with pytest.raises(BadRequest, match="it is a file"):
         MailboxClient(tmp_path / "file")
 
 

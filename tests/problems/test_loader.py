@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from problems import ProblemError, bundled, bundled_names, load_problem, resolve_set
+from problems import ProblemError, bundled, bundled_names, distinct_names, load_problem, resolve_set
 from problems.bundled import SETS
 
 GOOD = """
@@ -43,6 +43,25 @@ def test_a_path_gives_the_text_unchanged(tmp_path: Path) -> None:
     spec = load_problem(str(path))
     assert spec.source == GOOD
     assert (spec.name, spec.origin, spec.path, spec.sizes) == ("my_problem", "path", path, ("full",))
+
+
+def test_files_of_one_name_are_told_apart_by_their_folders(tmp_path: Path) -> None:
+    def file(name: str) -> str:
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        return str(write(tmp_path, "no problem at all", name))
+
+    first, second, other = file("a/x.py"), file("b/x.py"), file("b/other.py")
+    assert distinct_names([first, second, other]) == {first: "a-x", second: "b-x", other: "other"}
+    # One folder is not enough here, and what is left over then is numbered.
+    deep, deeper = file("c/d/x.py"), file("e/d/x.py")
+    assert distinct_names([deep, deeper]) == {deep: "c-d-x", deeper: "e-d-x"}
+    same = f"{tmp_path}/a/../a/x.py"
+    twice = distinct_names([first, same])
+    assert len({*twice.values()}) == 2
+    # The name that a folder would give may be another file's own.
+    taken = file("b-x.py")
+    assert len({*distinct_names([first, second, taken]).values()}) == 3
+    assert distinct_names(["nosuch", other]) == {other: "other"}
 
 
 def test_nothing_is_executed(tmp_path: Path) -> None:
@@ -86,6 +105,8 @@ def test_missing_file_and_near_misses(tmp_path: Path) -> None:
 
 
 def test_folder(tmp_path: Path) -> None:
+    assert "holds no .py file" in refused(tmp_path)
+    write(tmp_path, GOOD)
     assert f"agent batch {tmp_path}" in refused(tmp_path)
 
 

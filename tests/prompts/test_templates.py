@@ -313,7 +313,7 @@ def test_a_timed_candidate_is_told_with_interval_floor_and_baselines():
             floor_us=800.0,
             floor_limited_by="memory",
             fraction_of_floor=0.8,
-            baselines_us={"compile": 1200.0},
+            baselines_us={"eager": 1420.0, "compile": 1200.0},
             best_baseline="compile",
             speedup_over_best=1.2,
         ),
@@ -321,6 +321,25 @@ def test_a_timed_candidate_is_told_with_interval_floor_and_baselines():
     for expected in ("1.42×", "1.4 to 1.44", "1 ms", "1.42 ms", "50 pairs", "±1%", "800 µs", "80%", "best baseline"):
         assert expected in text
     assert "fastest correct candidate so far" in text
+
+
+def test_eager_alone_is_not_called_the_best_baseline():
+    alone = timing(baselines_us={"eager": 1420.0}, best_baseline="eager", speedup_over_best=1.42)
+    text = report(verdict=Verdict.CORRECT, build=BUILT, correctness=CORRECT, timing=alone)
+    assert "Speed-up over the reference (eager): 1.42×" in text
+    assert "- eager: 1.42 ms" in text
+    assert "best" not in text
+
+
+@pytest.mark.parametrize(
+    ("baselines", "said"),
+    [
+        ({"eager": 900.0}, "1.17× as fast as the reference, eager\n"),
+        ({"eager": 900.0, "compile": 800.0}, "1.17× as fast as the best baseline (the fastest of these)\n"),
+    ],
+)
+def test_the_largest_speedup_is_told_over_what_was_timed(baselines: dict[str, float], said: str):
+    assert said in problem(facts(GPU, baselines_us=baselines))
 
 
 def test_a_difference_within_the_noise_is_not_called_one():

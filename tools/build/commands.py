@@ -56,10 +56,13 @@ class Commands:
         path = ":".join([*self.path, "/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"])
         return {"PATH": path, "LC_ALL": "C", "TMPDIR": str(self.folder), "HOME": str(self.folder)}
 
-    def run(self, argv: Sequence[str], *, max_output: int = MAX_OUTPUT, quiet: bool = False) -> Ran:
+    def run(
+        self, argv: Sequence[str], *, max_output: int = MAX_OUTPUT, quiet: bool = False, by: Sequence[str] = ()
+    ) -> Ran:
         """Run one command in `folder`, as soon as there is a slot for it. Output beyond `max_output` bytes is lost.
 
-        With `quiet` the log keeps the output of a failure only.
+        With `quiet` the log keeps the output of a failure only. `by` is a program, with arguments, that runs `argv` in
+        its own way; log and result name `argv` alone.
         """
         asked = time.monotonic()
         with slots.semaphore():
@@ -68,7 +71,9 @@ class Commands:
                 self._deadline = begin + self.seconds if self._deadline is None else self._deadline + begin - asked
                 left = self._deadline - begin
             ran = (
-                self._run(list(argv), left, max_output) if left > 0 else Ran(list(argv), None, "", 0.0, timed_out=True)
+                self._run(list(argv), list(by), left, max_output)
+                if left > 0
+                else Ran(list(argv), None, "", 0.0, timed_out=True)
             )
         ending = "timed out" if ran.timed_out else f"exit {ran.code}"
         self.log.append(
@@ -76,9 +81,9 @@ class Commands:
         )
         return ran
 
-    def _run(self, argv: list[str], left: float, max_output: int) -> Ran:
+    def _run(self, argv: list[str], by: list[str], left: float, max_output: int) -> Ran:
         done = run_sandboxed(
-            argv,
+            [*by, *argv],
             cwd=self.folder,
             env=self.environment(),
             limits=Limits(
@@ -92,9 +97,10 @@ class Commands:
         text = (done.stdout + done.stderr).decode("utf-8", "replace")
         return Ran(argv, done.returncode, text, done.seconds, done.timed_out, done.out_of_memory)
 
-    def run_all(self, commands: Sequence[Sequence[str]]) -> list[Ran]:
-        """Run several commands, at a time as far as there are slots; results in the order given."""
+    def run_all(self, commands: Sequence[Sequence[str]], by: Sequence[Sequence[str]] = ()) -> list[Ran]:
+        """Run several commands, at a time as far as there are slots; results in the order given. `by` for each."""
+        runners = by or [()] * len(commands)
         if len(commands) == 1:
-            return [self.run(commands[0])]
+            return [self.run(commands[0], by=runners[0])]
         with ThreadPoolExecutor(max_workers=len(commands)) as pool:
-            return list(pool.map(self.run, commands))
+            return list(pool.map(lambda argv, runner: self.run(argv, by=runner), commands, runners))

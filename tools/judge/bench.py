@@ -51,6 +51,7 @@ class Bench:
         """Seeds the construction of both models; known to the worker, as KernelBench has it."""
 
         self._secret = secrets.randbits(48)
+        self.landing_bytes = self.input_bytes = 0
         self._prepare()
         first = self.trial(OWN, 0)
         self.slots, self.input_bytes = self._layout_inputs(first)
@@ -94,6 +95,7 @@ class Bench:
         key = (kind, index)
         found = self._trials.get(key)
         if found is None:
+            self._forget_for_trial()
             seed = self.seed_of(index)
             spec, tensors = self.problem.inputs(seed)
             if kind != OWN:
@@ -246,6 +248,16 @@ class Bench:
         if torch.cuda.mem_get_info()[0] < needed:
             self._trials.clear()
             torch.cuda.empty_cache()
+
+    def _forget_for_trial(self) -> None:
+        """Where the next trial would not find room beside the kept ones, these go."""
+        if self.device != "cuda" or self.landing_bytes < LARGE_OUTPUT:
+            return
+        # Inputs, the reference's outputs, and the oracle's at twice their size.
+        needed = self.input_bytes // 2 + 3 * self.landing_bytes
+        cached = torch.cuda.memory_reserved() - torch.cuda.memory_allocated()
+        if torch.cuda.mem_get_info()[0] + cached < needed:
+            self._trials.clear()
 
     def synchronize(self) -> None:
         if self.device == "cuda":

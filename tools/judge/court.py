@@ -40,7 +40,7 @@ from tools.worker.trees import flatten, unflatten
 
 ALLCLOSE = (1e-4, 1e-4)
 WORKER_SECONDS = 600.0
-SPARES = {"guarded": 2, "plain": 1}
+SPARES = {"guarded": 2, "plain": 2}
 """Workers kept warm on CUDA, where a context, and above all the profiler's first use, takes seconds."""
 
 
@@ -159,7 +159,8 @@ class Court:
     def do_sweep(self, variants: list[dict[str, Any]]) -> list[dict[str, Any]]:
         """A `SweepRow` for each variant: checked lightly and timed as far as it kept up with the others."""
         programs = [Program(v["source"], v["modules"], kernels=frozenset(v["kernels"])) for v in variants]
-        reference = self.references()[0]
+        reference, other = self.references()
+        other.rest()
         sweep = Sweep(self.bench, lambda p: self.open_session(p, guarded=False), reference, self.rules, throttle_state)
         try:
             return [row.model_dump(mode="json") for row in sweep.run(programs)]

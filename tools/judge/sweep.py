@@ -164,15 +164,16 @@ class Sweep:
     def _seats(self) -> int:
         """How many variants may hold their outputs in memory at once."""
         trial = self.bench.trial(OWN, 0)
-        each = PROCESS_BYTES[self.bench.device] + sum(t.nbytes for t in trial.tensors)
-        each += sum(t.nbytes for t in trial.reference) * 5 // 4
+        outputs = sum(t.nbytes for t in trial.reference)
+        each = PROCESS_BYTES[self.bench.device] + sum(t.nbytes for t in trial.tensors) + outputs * 5 // 4
         held = sum(one.loaded for one in self._all)
         if self.bench.device == "cuda":
             torch.cuda.empty_cache()
             free = torch.cuda.mem_get_info()[0]
         else:
             free = available_memory()
-        return max(1, min(MOST_SEATS, held + int(0.9 * free) // each))
+        # The judge itself keeps the reference's output to compare with, and computes trials.
+        return max(1, min(MOST_SEATS, held + int(0.9 * free - 2 * outputs) // each))
 
     def _open(self, group: list[Contender]) -> None:
         """Start the processes of a group, side by side."""

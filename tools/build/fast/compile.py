@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+import sys
 from pathlib import Path
 
+from tools.build import slots
 from tools.build.calls import BuildCall, CompileOutcome, Unit
 from tools.build.commands import Commands
 from tools.build.diagnostics import parse_output
@@ -60,7 +62,7 @@ def compile_fast(call: BuildCall, toolchain: Toolchain, kit: FastKit, commands: 
         path.write_text(text, encoding="utf-8", errors="surrogatepass")
     write_headers(call, commands.folder)
     commands.readable = [*commands.readable, Path(kit.folder)]
-    ran = commands.run_all(made.compiles)
+    ran = commands.run_all(made.compiles, [_runner(unit) for unit in call.units])
     rendered: list[Rendered] = [render(call, unit) for unit in call.units]
     objects = [argv[-1] for argv in made.compiles]
     compiled = [
@@ -89,6 +91,13 @@ def compile_fast(call: BuildCall, toolchain: Toolchain, kit: FastKit, commands: 
         timed_out=any(done.timed_out for done in ran),
         out_of_memory=any(done.out_of_memory for done in ran),
     )
+
+
+def _runner(unit: Unit) -> list[str]:
+    """What runs the compiler of `unit`: for nvcc, where there is more than one core, both its halves at once."""
+    if unit.language != "cuda" or slots.cores() < 2:
+        return []
+    return [sys.executable, "-I", "-S", str(Path(__file__).with_name("side_by_side.py"))]
 
 
 def _unresolved(output: str) -> list[str]:
