@@ -34,3 +34,9 @@ class RunResult(Record):
     seconds: float = 0.0
     usage: Usage = Usage()
     cost_usd: float | None = None
+
+    @property
+    def baselines(self) -> tuple[str, ...]:
+        """What the winner was compared with, such as eager and compile."""
+        timing = self.confirmation.timing if self.confirmation else None
+        return tuple(timing.baselines_us) if timing else ()

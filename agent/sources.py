@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -41,6 +42,20 @@ def recorded_source(recording: str) -> ModelSource:
 
     client = RecordedClient(recording)
     return ModelSource(client.model, lambda _progress: client, written_for=client.problem)
+
+
+def recordings(folder: Path) -> dict[str, Path]:
+    """The newest run of each problem in a folder of run folders, or of one run folder; by the problem's name.
+
+    Empty where there is none. A run whose header can't be read is left out.
+    """
+    from transcripts import TranscriptError, read_header
+
+    found: dict[str, Path] = {}
+    for run in [folder, *sorted(folder.iterdir())] if folder.is_dir() else []:
+        with suppress(TranscriptError, OSError):
+            found[read_header(run).problem] = run
+    return found
 
 
 def mailbox_source(folder: Path, *, wait: bool) -> ModelSource:

@@ -6,7 +6,7 @@ analyses its text and never executes it; running it is the judge's business. `se
 
 from problems.analysis import ProblemAnalysis, analyse
 from problems.bundled import SETS, bundled_names, bundled_problems
-from problems.loader import load_problem, resolve_set
+from problems.loader import distinct_names, load_problem, locate_problem, resolve_set
 from problems.spec import ProblemError, ProblemSpec
 
 __all__ = [
@@ -17,6 +17,8 @@ __all__ = [
     "analyse",
     "bundled_names",
     "bundled_problems",
+    "distinct_names",
     "load_problem",
+    "locate_problem",
     "resolve_set",
 ]

@@ -5,7 +5,9 @@ from __future__ import annotations
 import difflib
 import glob
 import re
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Literal
 
@@ -22,12 +24,57 @@ def load_problem(ref: str, *, kernelbench_dir: Path | None = None) -> ProblemSpe
     KernelBench checkout (`kernelbench:1/87`, `kernelbench:level2/4_Name`) in `kernelbench_dir` or `KERNELBENCH_DIR`.
     Raises `ProblemError` when there is no such problem or the file lacks a part that the judge needs.
     """
+    name, path, origin = _find(ref, kernelbench_dir)
+    source = read_text(path)
+    sizes = check_problem(source, str(path))
+    return ProblemSpec(name=name, source=source, origin=origin, path=path.resolve(), sizes=sizes)
+
+
+def locate_problem(ref: str, *, kernelbench_dir: Path | None = None) -> tuple[str, Path]:
+    """Name and file of the problem that `load_problem` would load, which is not opened.
+
+    Raises `ProblemError` when there is no such problem, or several.
+    """
+    name, path, _ = _find(ref, kernelbench_dir)
+    return name, path.resolve()
+
+
+def distinct_names(refs: Sequence[str], *, kernelbench_dir: Path | None = None) -> dict[str, str]:
+    """A name for each problem that no other of them has, by reference; those that can't be found are left out.
+
+    Files of the same name take that of their folder before it (`old-softmax`, `new-softmax`), of as many folders as
+    tell them apart; a number tells apart what even that doesn't. The text of the files is not looked at, so the names
+    stay while it changes.
+    """
+    found: dict[str, tuple[str, Path]] = {}
+    for ref in refs:
+        with suppress(ProblemError):
+            found[ref] = locate_problem(ref, kernelbench_dir=kernelbench_dir)
+    times = Counter(name for name, _ in found.values())
+    names = {ref: name for ref, (name, _) in found.items() if times[name] == 1}
+    for shared in (name for name, count in times.items() if count > 1):
+        group = {ref: path for ref, (name, path) in found.items() if name == shared}
+        longer = {ref: shared for ref in group}
+        for depth in range(1, max(len(path.parts) for path in group.values())):
+            longer = {
+                ref: _folder_name("-".join([*path.parent.parts[-depth:], path.stem])) for ref, path in group.items()
+            }
+            if len({*longer.values()} - {*names.values()}) == len(group):
+                break
+        for ref, name in longer.items():
+            taken = {*names.values()}
+            numbered = (f"{name[:58]}-{number}" for number in range(2, 2 + len(refs)))
+            names[ref] = name if name not in taken else next(other for other in numbered if other not in taken)
+    return names
+
+
+def _find(ref: str, kernelbench_dir: Path | None) -> tuple[str, Path, Literal["path", "bundled", "kernelbench"]]:
     ref = ref.strip()
     if not ref:
         raise ProblemError("No problem was named. Give a path or a name that `agent problems list` prints.")
     if ref.startswith(kernelbench.PREFIX):
         name, path = kernelbench.find_problem(ref, kernelbench_dir)
-        return _load(path, name, "kernelbench")
+        return name, path, "kernelbench"
     if ref in SETS:
         raise ProblemError(f"{ref} is a set. Name one of its problems, or run all of them with `agent batch {ref}`.")
     found = find_bundled(ref)
@@ -35,11 +82,11 @@ def load_problem(ref: str, *, kernelbench_dir: Path | None = None) -> ProblemSpe
         raise ProblemError(f"{ref} names several bundled problems: {', '.join(found)}. Use one of these names.")
     if found:
         path = bundled_names()[found[0]]
-        return _load(path, path.stem, "bundled")
+        return path.stem, path, "bundled"
     path = Path(ref).expanduser()
     if not path.exists():
         raise ProblemError(_no_such_problem(ref, path))
-    return _load(path, _folder_name(path.stem), "path")
+    return _folder_name(path.stem), path, "path"
 
 
 def resolve_set(ref: str, *, kernelbench_dir: Path | None = None) -> list[str]:
@@ -52,10 +99,17 @@ def resolve_set(ref: str, *, kernelbench_dir: Path | None = None) -> list[str]:
     path = Path(ref).expanduser()
     if path.suffix in (".txt", ".list") and path.is_file():
         refs: list[str] = []
-        for line in read_text(path).splitlines():
+        unknown: list[str] = []
+        for number, line in enumerate(read_text(path).splitlines(), 1):
             entry = line.partition("#")[0].strip()
-            if entry:
+            if not entry:
+                continue
+            try:
                 refs += _resolve(_relative_to(entry, path.parent), kernelbench_dir)
+            except ProblemError as error:
+                unknown.append(f"{path}, line {number}: {error}")
+        if unknown:
+            raise ProblemError("\n".join(unknown))
     else:
         refs = _resolve(ref, kernelbench_dir)
     if not refs:
@@ -109,12 +163,6 @@ def _problem_files(paths: Iterable[Path]) -> list[Path]:
             (not part.isdigit(), int(part) if part.isdigit() else 0, part) for part in re.split(r"(\d+)", str(path))
         ],
     )
-
-
-def _load(path: Path, name: str, origin: Literal["path", "bundled", "kernelbench"]) -> ProblemSpec:
-    source = read_text(path)
-    sizes = check_problem(source, str(path))
-    return ProblemSpec(name=name, source=source, origin=origin, path=path.resolve(), sizes=sizes)
 
 
 def _folder_name(stem: str) -> str:

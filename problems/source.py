@@ -22,9 +22,12 @@ def read_text(path: Path) -> str:
     """The text of a problem file. Raises `ProblemError` when it is missing, empty, a folder, too large or not UTF-8."""
     try:
         if path.is_dir():
-            raise ProblemError(
-                f"{path} is a folder. Name one problem file in it, or run all of them with `agent batch {path}`."
+            advice = (
+                f"Name one problem file in it, or run all of them with `agent batch {path}`."
+                if any(path.glob("*.py"))
+                else "It holds no .py file. Name a problem file, or a bundled problem (`agent problems list`)."
             )
+            raise ProblemError(f"{path} is a folder. {advice}")
         if not path.is_file():
             raise ProblemError(f"{path} is not a regular file. Name a Python file with a problem in it.")
         if path.stat().st_size > MAX_SOURCE_BYTES:

@@ -13,9 +13,9 @@ from agent.cli.errors import FOUND, NONE_FOUND, fail, told
 
 
 def evaluate(
-    problem: Annotated[str, typer.Argument(help="A path, a bundled problem, or kernelbench:1/87.")],
-    file: Annotated[Path, typer.Argument(help="The candidate: a Python file that defines ModelNew.")],
-    json: Annotated[bool, typer.Option("--json", help="Print the result record and nothing else.")] = False,
+    problem: options.ProblemArgument,
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="The candidate: a Python file that defines ModelNew.")],
+    json: Annotated[bool, typer.Option("--json", help="Print the result as JSON and nothing else.")] = False,
     device: options.DeviceOption = "auto",
     size: options.SizeOption = "auto",
     precision: options.PrecisionOption = None,
@@ -24,7 +24,10 @@ def evaluate(
     sandbox: options.SandboxOption = "auto",
     repair_inputs: options.RepairOption = False,
     stock: Annotated[
-        bool, typer.Option("--stock", help="Build with the very commands of torch's load_inline, in fresh processes.")
+        bool,
+        typer.Option(
+            "--stock", help="Build as plain load_inline does, slowly, in fresh processes; else in the fast way."
+        ),
     ] = False,
     kernelbench: options.KernelBenchOption = None,
 ) -> None:

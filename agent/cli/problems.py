@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from agent.cli import options
-from agent.cli.errors import FOUND, NONE_FOUND, UNUSABLE, told
+from agent.cli.errors import FOUND, NONE_FOUND, UNUSABLE, fail, told
 
 if TYPE_CHECKING:
     from problems import ProblemSpec
@@ -15,12 +16,13 @@ if TYPE_CHECKING:
     from tools.types import ProblemFacts
 
 app = typer.Typer(help="List, show and check problems.", no_args_is_help=True)
-Problem = Annotated[str, typer.Argument(help="A path, a bundled problem, or kernelbench:1/87.")]
 
 
 @app.command("list")
 def list_(
-    of: Annotated[str | None, typer.Argument(metavar="SET", help="A set, folder or glob; else all bundled.")] = None,
+    of: Annotated[
+        str | None, typer.Argument(metavar="SET", help="A bundled set, a folder or a glob; else all bundled sets.")
+    ] = None,
     kernelbench: options.KernelBenchOption = None,
 ) -> None:
     """Print the problems of a set with what each is about."""
@@ -39,7 +41,7 @@ def list_(
 
 
 @app.command()
-def show(problem: Problem, kernelbench: options.KernelBenchOption = None) -> None:
+def show(problem: options.ProblemArgument, kernelbench: options.KernelBenchOption = None) -> None:
     """Print one problem: its source and what can be read off it without running it."""
     with told(kept=False):
         from problems import analyse
@@ -56,7 +58,10 @@ def show(problem: Problem, kernelbench: options.KernelBenchOption = None) -> Non
 @app.command()
 def check(
     problems: Annotated[
-        list[str] | None, typer.Argument(metavar="[PROBLEM|SET]...", help="Problems and sets; else all bundled.")
+        list[str] | None,
+        typer.Argument(
+            metavar="[PROBLEM|SET]...", help="Problem files, bundled names, folders or sets; else all bundled."
+        ),
     ] = None,
     device: options.DeviceOption = "auto",
     size: options.SizeOption = "auto",
@@ -70,16 +75,19 @@ def check(
 
     Exits 0 if all can, 1 if one can't, 2 if one can't be used at all."""
     with told(kept=False):
-        from problems import SETS, ProblemError, resolve_set
+        from problems import SETS, ProblemError, distinct_names
 
+        refs = _known(problems or list(SETS), kernelbench)
+        names = distinct_names(refs, kernelbench_dir=kernelbench)
         chosen = options.settings(
             device, size, precision, rule, sandbox=sandbox, repair_inputs=repair_inputs, compile_baselines=False
         )
-        refs = [ref for name in problems or SETS for ref in resolve_set(name, kernelbench_dir=kernelbench)]
         codes: list[int] = []
         for ref in refs:
             try:
-                codes.append(_check(options.load(ref, kernelbench), chosen, alone=len(refs) == 1))
+                spec = options.load(ref, kernelbench)
+                spec = spec.model_copy(update={"name": names.get(ref, spec.name)})
+                codes.append(_check(spec, chosen, alone=len(refs) == 1))
             except ProblemError as error:
                 if len(refs) == 1:
                     raise
@@ -88,6 +96,25 @@ def check(
         if len(refs) > 1:
             print(f"{codes.count(FOUND)} of {len(codes)} can be judged.")
         raise typer.Exit(max(codes))
+
+
+def _known(names: list[str], kernelbench: Path | None) -> list[str]:
+    """The problems that `names` mean, each once. Ends the command if one of them means none, and names all such."""
+    from problems import ProblemError, locate_problem, resolve_set
+
+    refs: list[str] = []
+    unknown: list[str] = []
+    for name in names:
+        try:
+            meant = resolve_set(name, kernelbench_dir=kernelbench)
+            for ref in meant:
+                locate_problem(ref, kernelbench_dir=kernelbench)
+            refs += meant
+        except ProblemError as error:
+            unknown.append(str(error))
+    if unknown:
+        fail("\n".join([*dict.fromkeys(unknown), *(["Nothing was checked."] if len(names) > 1 else [])]))
+    return list(dict.fromkeys(refs))
 
 
 def _check(spec: ProblemSpec, settings: EvaluatorSettings, *, alone: bool) -> int:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from agent.cli import options
-from agent.cli.errors import FOUND, INTERRUPTED, NONE_FOUND, told
+from agent.cli.errors import FOUND, INTERRUPTED, NONE_FOUND, fail, told
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -17,21 +17,21 @@ if TYPE_CHECKING:
 
 
 def solve(
-    problem: Annotated[str, typer.Argument(help="A path, a bundled problem, or kernelbench:1/87.")],
-    model: Annotated[str | None, typer.Option(help="The model's name at an OpenAI-compatible endpoint.")] = None,
-    base_url: Annotated[str | None, typer.Option(help="That endpoint; OpenAI's own if left out.")] = None,
+    problem: options.ProblemArgument,
+    model: options.ModelOption = None,
+    base_url: options.BaseUrlOption = None,
     recorded: Annotated[
-        str | None, typer.Option(help="Take the replies from a transcript: a run folder or a bundled name.")
+        str | None, typer.Option(help="Take the replies from a recorded run: its folder, or a bundled name.")
     ] = None,
     mailbox: Annotated[
-        Path | None, typer.Option(help="Write each prompt into this folder and read the reply from it.")
+        Path | None, typer.Option(help="Be the model: each prompt is written into this folder, the reply read from it.")
     ] = None,
-    no_wait: Annotated[bool, typer.Option("--no-wait", help="With --mailbox: exit 75 when a reply is due.")] = False,
+    no_wait: options.NoWaitOption = False,
     device: options.DeviceOption = "auto",
     size: options.SizeOption = "auto",
-    max_turns: Annotated[int, typer.Option(min=1, help="Replies of the model.")] = 20,
-    max_cost: Annotated[float | None, typer.Option(help="US dollars.")] = None,
-    max_minutes: Annotated[float | None, typer.Option(help="Wall-clock minutes.")] = None,
+    max_turns: Annotated[int, typer.Option(min=1, help="End after so many replies of the model.")] = 20,
+    max_cost: Annotated[float | None, typer.Option(help="End at so many US dollars; no limit if left out.")] = None,
+    max_minutes: Annotated[float | None, typer.Option(help="End after so many minutes; no limit if left out.")] = None,
     precision: options.PrecisionOption = None,
     rule: options.RuleOption = "oracle",
     require_own_kernels: options.OwnKernelsOption = None,
@@ -40,8 +40,10 @@ def solve(
     allow_unjudgeable: options.AllowOption = False,
     compile: options.CompileOption = True,
     runs: options.RunsOption = Path("runs"),
-    run_dir: Annotated[Path | None, typer.Option(help="Take up this run.")] = None,
-    new: Annotated[bool, typer.Option("--new", help="Start a new run although one is unfinished.")] = False,
+    run_dir: Annotated[
+        Path | None, typer.Option(help="Go on with the run in this folder; else the newest unfinished one, if any.")
+    ] = None,
+    new: Annotated[bool, typer.Option("--new", help="Start a new run even if one is unfinished.")] = False,
     kernelbench: options.KernelBenchOption = None,
 ) -> None:
     """Let a model write kernels for PROBLEM, and keep the fastest correct one.
@@ -54,6 +56,11 @@ def solve(
         from agent.session import Request, run_problem
         from agent.stops import StopReason
 
+        if run_dir is not None and new:
+            fail("--run-dir and --new exclude each other: one goes on with a run, the other starts one. Leave one out.")
+        if run_dir is not None and not run_dir.is_dir():
+            fail(f"There is no run folder {run_dir}. Leave --run-dir out: the same command finds its unfinished run.")
+        options.folder("--runs", runs)
         source = options.model_source(model, base_url, recorded, mailbox, no_wait)
         limits = options.limits(max_turns, max_cost, max_minutes)
         settings = options.settings(
@@ -101,12 +108,17 @@ def print_outcome(console: Console, solved: Solved) -> None:
         )
         if result.speedup is not None and result.time_us is not None:
             console.print(
-                f"Speed-up over the reference: {result.speedup:.3g}x "
+                f"Speed-up over the reference (eager): {result.speedup:.3g}x "
                 f"(95% interval {result.speedup_low:.3g} to {result.speedup_high:.3g}), {duration(result.time_us)}",
                 style="bold",
             )
-        if result.speedup_over_best is not None and result.best_baseline not in (None, "eager"):
-            console.print(f"Over the best baseline ({result.best_baseline}): {result.speedup_over_best:.3g}x")
+        # Of one baseline alone the line above has said it, with its interval.
+        if result.speedup_over_best is not None and len(result.baselines) > 1:
+            console.print(
+                f"Over the best baseline ({result.best_baseline}, of {' and '.join(result.baselines)}): "
+                f"{result.speedup_over_best:.3g}x",
+                soft_wrap=True,
+            )
         console.print(f"Kernel: {folder / 'solution.py'}", soft_wrap=True)
     else:
         console.print(

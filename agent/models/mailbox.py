@@ -34,6 +34,8 @@ class MailboxClient:
         """Raises BadRequest if the folder cannot be made."""
         try:
             folder.mkdir(parents=True, exist_ok=True)
+        except FileExistsError:
+            raise BadRequest(f"{folder} cannot be the mailbox: it is a file. Name another folder.") from None
         except OSError as error:
             raise BadRequest(f"{folder} cannot be the mailbox: {error.strerror}. Name another folder.") from None
         self._folder = folder
