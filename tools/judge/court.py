@@ -67,7 +67,7 @@ class Court:
         self.bench = Bench(self.source, args["size"], self.device)
         self._spares: dict[str, list[Worker]] = {kind: [] for kind in SPARES}
         self.info = with_rates(device_info(self.device), self.cache_dir)
-        self._refill()  # they start while the problem is looked at
+        self.refill()  # they start while the problem is looked at
         self.cost = self._cost()
         self.bench.set_reduction(self.cost.reduction_length)
         self._soundness: Soundness | None = None
@@ -121,7 +121,7 @@ class Court:
             outcome = Check(self.bench, session, self.rules).run()
         finally:
             session.worker.close()
-            self._refill()
+            self.refill()
         return self._correctness(outcome, time.monotonic() - began).model_dump(mode="json")
 
     def do_time(
@@ -137,7 +137,7 @@ class Court:
             outcome = Outcome(verdict=failed.verdict, findings=[failed.finding])
             return {"correctness": self._correctness(outcome, time.monotonic() - began).model_dump(mode="json")}
         finally:
-            self._refill()
+            self.refill()
         baselines = self._timed_baselines()
         for reference in self.references():
             reference.rest()
@@ -165,7 +165,7 @@ class Court:
         try:
             return [row.model_dump(mode="json") for row in sweep.run(programs)]
         finally:
-            self._refill()
+            self.refill()
 
     def do_fresh(self) -> dict[str, Any]:
         """New secret seeds from here on."""
@@ -213,7 +213,7 @@ class Court:
             sandboxed=not trusted,
         )
 
-    def _refill(self) -> None:
+    def refill(self) -> None:
         """Have the next workers warm before they are needed: a CUDA context takes seconds."""
         if self.device != "cuda":
             return

@@ -47,6 +47,7 @@ POOL_BYTES = {"cpu": 1 << 30, "cuda": 16 << 30}
 SERIES_US = {"cpu": 20_000.0, "cuda": 10_000.0}
 """What the calls of a series take together, about."""
 
+SERIES = 3
 SERIES_CALLS = (4, 64)
 LAUNCH_US = 5_000.0
 """So long waits the device before a series begins: its calls queue up, and the host's time does not count."""
@@ -117,14 +118,19 @@ class Timer:
         """`calls` timed calls with whatever the caches hold, on a device that is idle when each begins."""
         return [session.time(self.spec, 0, cold=False, seed=self.seed())[0] for _ in range(calls)]
 
-    def series(self, candidate: Session, rounds: Rounds) -> float | None:
-        """Least microseconds of a call in a row of them, by the judge's own clock; None where each call changes what
-        the next one gets."""
+    def series(self, candidate: Session, rounds: Rounds) -> tuple[float, float] | None:
+        """Least microseconds of a call in a row of them by the judge's own clock, the candidate's and the reference's;
+        None where each call changes what the next one gets."""
         if self._may_change:
             return None
         calls = self._series_calls([*rounds.replies["candidate"], *rounds.replies["reference"]])
-        idle = min(self._series(candidate, 0, calls=0) for _ in range(3))
-        return min(max(self._series(candidate, 0, calls) - idle, 0.0) for _ in range(3)) / calls
+        pair = candidate, self._references[0]
+        idle = [min(self._series(one, 0, calls=0) for _ in range(SERIES)) for one in pair]
+        taken = [[self._series(one, 0, calls) for one in pair] for _ in range(SERIES)]
+        mine, theirs = (
+            max(min(column) - i, 0.0) / calls for column, i in zip(zip(*taken, strict=True), idle, strict=True)
+        )
+        return mine, theirs
 
     def fresh_inputs(self, slot: int) -> None:
         """Values never seen before, in `slot`: one draw of the pool with much of another in it. Where outputs sum a lot

@@ -1,0 +1,73 @@
+"""Does a worker's clock tell what the judge's own clock tells? And is the device idle when a call says that it is done?
+
+None of it accuses: a busy machine can look the same. Where the clocks disagree, the judge's own one counts.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tools.judge.client import Reply
+from tools.judge.findings import observe
+from tools.judge.rounds import Rounds
+from tools.types import Finding
+
+HIDDEN_SHARE = {"cpu": 1.5, "cuda": 0.25}
+HIDDEN_US = {"cpu": 20.0, "cuda": 10.0}
+"""A call in a series, with warm caches, may take longer than a call by itself by this share and this much."""
+
+
+def exchange_mismatch(rounds: Rounds) -> Finding | None:
+    """Whether more time passes in the exchanges with the candidate than its clock accounts for.
+
+    Both sides go through the same exchange, so what the judge's wall clock has beyond the worker's own time should be
+    the same for both. The lower decile is compared, which neighbours on a busy machine move least, and only a gap that
+    would change the outcome counts: more than half of the time that the candidate reports.
+    """
+    reported = float(np.median(rounds.column("candidate", "us")))
+    beyond = {
+        side: float(np.percentile(np.array(rounds.walls[side]) - rounds.column(side, "us"), 10))
+        for side in rounds.walls
+    }
+    hidden = beyond["candidate"] - max(beyond["reference"], beyond["second"])
+    if hidden <= max(0.5 * reported, 200.0):
+        return None
+    return _mismatch(reported, hidden, "at least {:.0f} us more pass by the judge's own clock, by which it is timed")
+
+
+def series_mismatch(rounds: Rounds, each: tuple[float, float], device: str) -> Finding | None:
+    """Whether a call in a series takes longer, by the judge's own clock, than the candidate says of a call by itself.
+
+    `each` are microseconds a call, the candidate's and the reference's: on a machine that has become busy both take
+    longer than before. A call by itself comes with cold caches, and waits for what a series hides; only a clock that
+    lies is faster. Finds what is too little to show in an exchange. A forward that waits for the device looks the same
+    where most of its time is the host's: behind a flush it can hide that, in a series it can't.
+    """
+    mine, theirs = each
+    reported, usual = (float(np.median(rounds.column(side, "us"))) for side in ("candidate", "reference"))
+    busy = max(1.0, theirs / usual) if usual > 0 else 1.0
+    if mine <= (1 + HIDDEN_SHARE[device]) * busy * reported + HIDDEN_US[device]:
+        return None
+    text = "a call in a row of them takes {:.0f} us more by the judge's own clock, by which such rows are timed"
+    return _mismatch(reported, mine - reported, text)
+
+
+def side_stream(candidate: list[Reply], reference: list[Reply]) -> Finding | None:
+    """Whether work goes on behind the candidate's back: the device is busy long after its stream has finished.
+
+    From hot calls, each begun on an idle device: behind a flush, which the timed stream waits for and a stream of the
+    candidate's own does not, such work would end before it is looked for.
+    """
+    reported = float(np.median([r.us for r in candidate]))
+    own, usual = (float(np.median([r.drained_us - r.us for r in side])) for side in (candidate, reference))
+    if own - usual <= max(20.0, 0.1 * reported):
+        return None
+    summary = f"the device goes on working for {own - usual:.0f} us after the timed stream is done"
+    return observe("side_stream", summary, reported_us=round(reported, 1), behind_us=round(own - usual, 1))
+
+
+def _mismatch(reported: float, hidden: float, text: str) -> Finding:
+    summary = f"reports {reported:.1f} us a call, but {text.format(hidden)} instead"
+    return observe(
+        "clock_mismatch", summary, severity="warning", reported_us=round(reported, 1), hidden_us=round(hidden, 1)
+    )

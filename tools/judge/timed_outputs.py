@@ -1,0 +1,74 @@
+"""What timed calls return is held against what the reference returns on the same inputs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tools.judge.client import CandidateFailed
+from tools.judge.errors import measure, wrong_elements
+from tools.judge.findings import observe
+from tools.judge.inputs import HUGE, OWN
+from tools.judge.limits import FEW_AT_EDGES, MOST_AT_EDGES, SPECIAL_RELATIVE, Limit
+from tools.judge.trial import Trial
+from tools.types import PrecisionClass, Verdict
+
+if TYPE_CHECKING:
+    import torch
+
+    from tools.judge.bench import Bench
+
+SUMMARY = 64
+
+
+class TimedOutputs:
+    """How far each output of a timed call may lie from the reference's. `outlier` says that one element of the inputs
+    outweighs the others, so that a scale measured once would not do."""
+
+    def __init__(self, bench: Bench, demanded: PrecisionClass | None) -> None:
+        first = bench.trial(OWN, 0)
+        self._allowed = [_allowance(bench, first, i, demanded) for i in range(len(first.reference))]
+        self.outlier = is_summary(first) and bench.trial(HUGE, 0).sound
+
+    def verify(self, candidate: list[torch.Tensor], reference: list[torch.Tensor]) -> None:
+        """Raises CandidateFailed unless the candidate's outputs are the reference's."""
+        if len(candidate) == len(reference) and all(map(self._good, candidate, reference, self._allowed)):
+            return
+        finding = observe("time_checked_output_wrong", "right when checked, wrong while it was timed")
+        raise CandidateFailed(Verdict.CHEATING, finding)
+
+    def _good(self, mine: torch.Tensor, theirs: torch.Tensor, allowed: Limit | int) -> bool:
+        if mine.shape != theirs.shape or mine.dtype != theirs.dtype:
+            return False
+        if isinstance(allowed, int):
+            return int((mine != theirs).sum()) <= allowed
+        found = measure(mine, theirs)
+        if self.outlier:
+            # Its scale is another one in every round.
+            allowed = Limit(
+                max(allowed.rms, 2 * SPECIAL_RELATIVE * found.scale),
+                max(allowed.maximum, 10 * SPECIAL_RELATIVE * found.peak),
+            )
+        if found.unsound or found.rms > allowed.rms:
+            return False
+        if found.maximum <= allowed.maximum:
+            return True
+        # At the edge of two steps both are right. What lies there was looked at when it was checked.
+        beyond = wrong_elements(mine, theirs, allowed.maximum)
+        return beyond <= 2 * (MOST_AT_EDGES + mine.numel() // FEW_AT_EDGES)
+
+
+def is_summary(trial: Trial) -> bool:
+    """Whether outputs are much smaller than inputs: each element sums so many up that a part of them can stand for all,
+    within what honest arithmetic may be off."""
+    outputs = sum(t.numel() for t in trial.reference)
+    return SUMMARY * outputs <= sum(t.numel() for t in trial.tensors if t.is_floating_point())
+
+
+def _allowance(bench: Bench, trial: Trial, i: int, demanded: PrecisionClass | None) -> Limit | int:
+    """How far output `i` of a timed call may be from the reference's: a limit, or a count of elements of an exact
+    one."""
+    reference = trial.reference[i]
+    if not reference.is_floating_point():
+        return 2 * int((reference != trial.oracle[i].to(reference.dtype)).sum()) + 2
+    limit, error = bench.limit(trial, i, demanded), trial.errors[i]
+    return Limit(1.5 * (limit.rms + error.rms), 2 * (limit.maximum + error.maximum))
