@@ -52,6 +52,16 @@ def series_mismatch(rounds: Rounds, each: tuple[float, float], device: str) -> F
     return _mismatch(reported, mine - reported, text)
 
 
+def work_ahead(ahead: list[float], rounds: Rounds) -> Finding | None:
+    """Whether threads of the candidate's own are at work before it is called, `ahead` us a call. It is counted in."""
+    reported = float(np.median(rounds.times("candidate")))
+    usual = float(np.median(ahead)) if ahead else 0.0
+    if usual <= max(50.0, 0.1 * reported):
+        return None
+    summary = f"its own threads run for {usual:.0f} us after its inputs are there and before it is called: counted in"
+    return observe("work_ahead", summary, severity="warning", ahead_us=round(usual, 1))
+
+
 def side_stream(candidate: list[Reply], reference: list[Reply]) -> Finding | None:
     """Whether work goes on behind the candidate's back: the device is busy long after its stream has finished.
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from tools.judge import statistics
 from tools.judge.bench import Bench
 from tools.judge.client import CandidateFailed, Reply
-from tools.judge.clocks import exchange_mismatch, series_mismatch, side_stream
+from tools.judge.clocks import exchange_mismatch, series_mismatch, side_stream, work_ahead
 from tools.judge.rounds import Rounds
 from tools.judge.session import Session
 from tools.judge.timing import LEAST_ROUNDS, Timer
@@ -38,6 +38,7 @@ class Measured:
     null: float
     claim: SpeedClaim
     mismatch: Finding | None
+    ahead: Finding | None = None
 
 
 def duel(
@@ -56,6 +57,7 @@ def duel(
     try:
         session.load()
         first = _measure(timer, session, references[0])
+        first.ahead = work_ahead(session.ahead, first.rounds)
     finally:
         session.worker.close()
     if first.claim is SpeedClaim.INDISTINGUISHABLE or abs(first.speedup.value - 1) > CLOSE:
@@ -103,6 +105,7 @@ def _agreed(first: Measured, second: Rounds) -> Measured:
     found = _judged(first.rounds + second, first.hot, mismatch)
     apart = max(first.speedup.value / other.speedup.value, other.speedup.value / first.speedup.value) - 1
     found.null = max(first.null, other.null, apart)
+    found.ahead = first.ahead
     same = first.claim is other.claim
     found.claim = statistics.claim(found.speedup, found.null) if same else SpeedClaim.INDISTINGUISHABLE
     return found

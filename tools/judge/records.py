@@ -61,7 +61,7 @@ def timing_result(
     mine, theirs = rounds.times("candidate"), rounds.times("reference")
     candidate = statistics.interval(mine)
     best = min(baselines, key=lambda name: baselines[name]) if baselines else None
-    findings = [*caveats, *([] if measured.mismatch is None else [measured.mismatch])]
+    findings = [*caveats, *(f for f in (measured.mismatch, measured.ahead) if f is not None)]
     if not floor.cached and candidate.value < FASTER_THAN_PHYSICS * floor.memory_us:
         us, least = candidate.value, floor.memory_us
         summary = f"{us:.1f} us is less than the {least:.1f} us that moving the problem's bytes takes here"
