@@ -158,8 +158,22 @@ def test_flags_change_nothing_of_that(
 
 
 @pytest.mark.nvcc
+def test_the_device_code_is_the_same_to_the_byte(
+    compile_in: Callable[..., subprocess.CompletedProcess[str]], tmp_path: Path
+):
+    made: list[bytes] = []
+    for by in ([], BY):
+        assert compile_in(SOURCES["good"], by, "a.o").returncode == 0
+        argv = ["objcopy", "-O", "binary", "--only-section=.nv_fatbin", "a.o", "a.bin"]
+        subprocess.run(argv, cwd=tmp_path, check=True)
+        made.append((tmp_path / "a.bin").read_bytes())
+    assert len(made[0]) > 500
+    assert made[1] == made[0]
+
+
+@pytest.mark.nvcc
 @pytest.mark.parametrize("name", ["good", "internal"])
-def test_the_device_code_is_the_same(
+def test_the_machine_code_is_the_same(
     name: str, compile_in: Callable[..., subprocess.CompletedProcess[str]], tmp_path: Path, nvcc: Nvcc
 ):
     if nvcc.cuobjdump is None:
