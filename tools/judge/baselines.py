@@ -71,6 +71,8 @@ class Baselines:
                             "landing": 0,
                             "seed": rng,
                             "cold": True,
+                            "land": True,
+                            "give_back": [],
                         },
                         COMPILE_SECONDS,
                     )
