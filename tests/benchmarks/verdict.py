@@ -1,7 +1,7 @@
 """From a candidate's text to its full verdict with timing, beside a plain in-process harness that does what KernelBench
 does: stock load_inline, inputs drawn on the CPU, five trials, 100 timed calls.
 
-    python -m tests.benchmarks.verdict [--device cpu|cuda] [--results FILE]
+    python -m tests.benchmarks.verdict [--device cpu|cuda] [--only TEXT] [--results FILE]
 
 Both start from an empty folder of builds, and both are given the same file. Ours is a judge as it is in a run: started
 for the problem, its reference timed, and what is built once an installation built. How long that took is told apart,
@@ -50,12 +50,14 @@ FIRST = {
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
+    parser.add_argument("--only", default="", help="only problems whose name holds this text")
     parser.add_argument("--results", type=Path, help="keep what was measured in this file, as JSON")
     given = parser.parse_args()
     size = "full" if given.device == "cuda" else "small"
     rows: list[dict[str, Any]] = []
     machine: dict[str, Any] = {}
-    for name, candidate in CANDIDATES[given.device].items():
+    chosen = {name: path for name, path in CANDIDATES[given.device].items() if given.only in name}
+    for name, candidate in chosen.items():
         ours, machine = judged(name, candidate, given.device, size)
         plain = harnessed(name, candidate, given.device, size)
         ratio = plain["wall_seconds"] / ours["seconds"]

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tools.judge import client
-from tools.judge.client import CandidateFailed, Worker
+from tools.judge.client import CandidateFailed, ReferenceFailed, Worker
 from tools.nursery import Nursery
 from tools.sandbox import Limits, probe_level
 from tools.types import Verdict
@@ -100,6 +100,13 @@ def test_what_is_no_frame_of_ours_is_a_forgery(worker: Open, how: str):
 def test_a_reply_of_a_form_that_no_worker_sends_is_a_forgery(worker: Open, answer: Any):
     failed = failure(worker("answer", answer))
     assert (failed.verdict, failed.finding.code) == (Verdict.CHEATING, "forged_reply")
+
+
+@pytest.mark.parametrize("how", ["no JSON", "leaves with 7", "answer"])
+def test_what_goes_wrong_in_the_references_process_is_no_candidates_fault(worker: Open, how: str):
+    found = worker(how, {"error": {"kind": "python", "type": "OutOfMemoryError"}}, sandboxed=False)
+    with pytest.raises(ReferenceFailed, match="reference"):
+        found.run({"op": "run"}, 20.0)
 
 
 @pytest.mark.parametrize("how", ["silent", "drips", "closed"])

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 
 from tools.judge.bench import Bench
-from tools.judge.client import CandidateFailed
+from tools.judge.client import ReferenceFailed
 from tools.judge.session import Session
 from tools.types import DeviceInfo
 
@@ -77,7 +77,7 @@ class Baselines:
                         COMPILE_SECONDS,
                     )
                 calls = [self._session.time(spec, 0, cold=True, seed=rng)[0].us for _ in range(ROUNDS)]
-            except CandidateFailed:
+            except ReferenceFailed:
                 if self._session.worker.dead:
                     break
                 continue

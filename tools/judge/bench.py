@@ -237,12 +237,12 @@ class Bench:
     def poison_landing(self, byte: int) -> None:
         self.arenas["landing"].bytes.fill_(byte)
 
-    def make_room(self, processes: int = 1) -> None:
-        """See that so many workers find room for a forward each: where the device's memory is short, kept trials and
-        PyTorch's cached blocks go."""
+    def make_room(self, processes: int = 1, own: int = 0) -> None:
+        """See that so many workers find room for a forward each, and the judge for `own` bytes: where the device's
+        memory is short, kept trials and PyTorch's cached blocks go."""
         if self.device != "cuda" or self.landing_bytes < LARGE_OUTPUT:
             return
-        needed = processes * (2 * self.landing_bytes + self.input_bytes // 2 + (1 << 30))
+        needed = processes * (2 * self.landing_bytes + self.input_bytes // 2 + (1 << 30)) + own
         if torch.cuda.mem_get_info()[0] < needed:
             torch.cuda.empty_cache()
         if torch.cuda.mem_get_info()[0] < needed:

@@ -28,6 +28,10 @@ class CandidateFailed(Exception):  # noqa: N818  named for what happened
         self.finding = finding
 
 
+class ReferenceFailed(Exception):  # noqa: N818  named for what happened
+    """A process that runs the reference failed: whatever the reason, it is no candidate's fault."""
+
+
 class Placed(BaseModel):
     """Where a worker says it has put one output, and what it says of it."""
 
@@ -94,16 +98,23 @@ class Worker:
             hidden=hidden,
             fds=fds,
         )
+        self._sandboxed = sandboxed
         self._warm = False
         self.dead = False
 
     def ask(self, request: dict[str, Any], seconds: float) -> dict[str, Any]:
-        """Send one request and return its reply. CandidateFailed for everything that can go wrong on the other side."""
+        """Send one request and return its reply. CandidateFailed for everything that can go wrong on the other side;
+        where a trusted process is there, ReferenceFailed."""
         self.await_start()
-        reply = self._exchange(request, seconds)
-        if "error" in reply:
-            raise self._raised(reply["error"])
-        return reply
+        try:
+            reply = self._exchange(request, seconds)
+            if "error" in reply:
+                raise self._raised(reply["error"])
+            return reply
+        except CandidateFailed as failed:
+            if self._sandboxed:
+                raise
+            raise ReferenceFailed(f"the reference's process failed: {failed}") from failed
 
     def run(self, request: dict[str, Any], seconds: float) -> Reply:
         """`ask` for requests that return outputs."""

@@ -15,7 +15,7 @@ from tools.judge import reduction
 from tools.judge.baselines import Baselines
 from tools.judge.bench import Bench, last_level_cache_bytes, usable_threads
 from tools.judge.check import Check, Outcome, Rules
-from tools.judge.client import CandidateFailed, Worker
+from tools.judge.client import CandidateFailed, ReferenceFailed, Worker
 from tools.judge.duel import Measured, duel
 from tools.judge.findings import observe
 from tools.judge.inputs import OWN
@@ -136,6 +136,9 @@ class Court:
         except CandidateFailed as failed:
             outcome = Outcome(verdict=failed.verdict, findings=[failed.finding])
             return {"correctness": self._correctness(outcome, time.monotonic() - began).model_dump(mode="json")}
+        except ReferenceFailed:
+            self._end_references()  # what is asked for next gets new ones
+            raise
         finally:
             self.refill()
         baselines = self._timed_baselines()
@@ -164,6 +167,9 @@ class Court:
         sweep = Sweep(self.bench, lambda p: self.open_session(p, guarded=False), reference, self.rules, throttle_state)
         try:
             return [row.model_dump(mode="json") for row in sweep.run(programs)]
+        except ReferenceFailed:
+            self._end_references()
+            raise
         finally:
             self.refill()
 
@@ -176,8 +182,7 @@ class Court:
         """Kill every worker and release the shared buffers."""
         for worker in (worker for spares in self._spares.values() for worker in spares):
             worker.close()
-        for reference in self._references or ():
-            reference.worker.close()
+        self._end_references()
         self.bench.close()
 
     def _cost(self) -> ProblemCost:
@@ -230,6 +235,11 @@ class Court:
             first.load()
             second.load()
         return self._references
+
+    def _end_references(self) -> None:
+        for reference in self._references or ():
+            reference.worker.close()
+        self._references, self._baselines = None, None
 
     def _timed_baselines(self) -> dict[str, float]:
         """Microseconds of each baseline, timed once per run in the reference's process."""

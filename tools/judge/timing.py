@@ -86,8 +86,11 @@ class Timer:
         self._mutated, self._may_change = first.mutated, first.may_change
         self.outputs = TimedOutputs(bench, demanded)
         del first
-        bench.make_room(len(SIDES))
-        self._pool = self._draw_pool()
+        size = bench.input_bytes // 2
+        draws = max(2, min(POOL[bench.device], POOL_BYTES[bench.device] // max(size, 1)))
+        # Besides the pool an output is kept, and one more draw is in the making.
+        bench.make_room(len(SIDES), own=(draws + 1) * size + bench.landing_bytes)
+        self._pool = [bench.problem.inputs(bench.seed_of(1100 + i))[1] for i in range(draws)]
 
     def run(self, candidate: Session, clock: Clock = "device", *, least: int = LEAST_ROUNDS) -> Rounds:
         """All rounds, and no fewer than `least` unless the time is up. Raises CandidateFailed when the candidate fails,
@@ -157,11 +160,6 @@ class Timer:
         self.bench.synchronize()
         views = [tensor_at(self.bench.arenas["landing"], place.model_dump()) for place in reply.tensors]
         return [v.clone() for v in views] if keep else views
-
-    def _draw_pool(self) -> list[list[torch.Tensor]]:
-        size = self.bench.input_bytes // 2
-        count = max(2, min(POOL[self.bench.device], POOL_BYTES[self.bench.device] // max(size, 1)))
-        return [self.bench.problem.inputs(self.bench.seed_of(1100 + i))[1] for i in range(count)]
 
     def _sides(self, candidate: Session) -> dict[str, Session]:
         return dict(zip(SIDES, (candidate, *self._references), strict=True))

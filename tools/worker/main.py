@@ -167,6 +167,7 @@ class Worker:
 
     def do_rest(self, _request: Message) -> Message:
         """Give device memory that PyTorch only caches back to the device."""
+        self.kept = []
         if self.device == "cuda":
             torch.cuda.empty_cache()
         return {}
@@ -191,8 +192,10 @@ class Worker:
         first, so that the calls queue up."""
         inputs = unflatten(request["inputs"], self.placed)
         output: object = None
+        self.kept = []
         self.stopwatch.wait(float(request["wait_us"]))
         for _ in range(int(request["calls"])):
+            output = None  # there may be no room for another
             if request.get("seed") is not None:
                 torch.manual_seed(int(request["seed"]))
             output = self._forward(inputs)
