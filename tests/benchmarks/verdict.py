@@ -30,7 +30,7 @@ ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "transcripts" / "examples"
 CANDIDATES = {
     "cuda": {
-        "pointwise_conv": EXAMPLES / "pointwise_conv_h200/kernels/k002/source.py",
+        "pointwise_conv": EXAMPLES / "pointwise_conv_h200/kernels/k003/source.py",
         "conv_mish_mish": EXAMPLES / "conv_mish_mish_h200/kernels/k002/source.py",
     },
     "cpu": {"rms_norm_residual": EXAMPLES / "rms_norm_residual_cpu/kernels/k004/source.py"},

@@ -151,11 +151,19 @@ class Session:
         return reply.model_copy(update=charged) if ahead else reply, wall + ahead
 
     def series(
-        self, spec: dict[str, Any], slot: int, calls: int, *, seed: int | None = None, wait_us: float = 0.0
+        self,
+        spec: dict[str, Any],
+        slot: int,
+        calls: int,
+        *,
+        seed: int | None = None,
+        wait_us: float = 0.0,
+        place: bool = True,
     ) -> float:
         """How long `calls` forwards in a row take on inputs that are in `slot` already, in us by our own clock, with
-        the exchange and, on CUDA, a wait of the device before the first. The last one's outputs are kept."""
-        ahead = self._flush(slot)
+        the exchange and, on CUDA, a wait of the device before the first. The last one's outputs are kept. Without
+        `place` the inputs are those of the last timed call."""
+        ahead = self._flush(slot) if place else 0.0
         request = {"op": "series", "inputs": spec, "calls": calls, "seed": seed, "wait_us": wait_us}
         began = time.perf_counter_ns()
         self.worker.ask(request, self._patience + calls * 20 * self.bench.reference_seconds)

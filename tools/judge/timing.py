@@ -81,6 +81,7 @@ class Timer:
         self._seconds = SECONDS[bench.device] * (THOROUGH if thorough else 1.0)
         self._generator = torch.Generator(bench.device).manual_seed(bench.seed_of(1000) % (2**31))
         self._random = random.Random(bench.seed_of(1001))
+        self._warmed = False
         first = bench.trial(OWN, 0)
         self.spec = first.spec
         self._mutated, self._may_change = first.mutated, first.may_change
@@ -119,7 +120,7 @@ class Timer:
 
     def hot(self, session: Session, calls: int = 10) -> list[Reply]:
         """`calls` timed calls with whatever the caches hold, on a device that is idle when each begins."""
-        return [session.time(self.spec, 0, cold=False, seed=self.seed())[0] for _ in range(calls)]
+        return [session.time(self.spec, 0, cold=False, seed=self.seed(), land=False)[0] for _ in range(calls)]
 
     def series(self, candidate: Session, rounds: Rounds) -> tuple[float, float] | None:
         """Least microseconds of a call in a row of them by the judge's own clock, the candidate's and the reference's;
@@ -128,8 +129,8 @@ class Timer:
             return None
         calls = self._series_calls([*rounds.replies["candidate"], *rounds.replies["reference"]])
         pair = candidate, self._references[0]
-        idle = [min(self._series(one, 0, calls=0) for _ in range(SERIES)) for one in pair]
-        taken = [[self._series(one, 0, calls) for one in pair] for _ in range(SERIES)]
+        idle = [min(self._series(one, 0, calls=0, place=False) for _ in range(SERIES)) for one in pair]
+        taken = [[self._series(one, 0, calls, place=again == 0) for one in pair] for again in range(SERIES)]
         mine, theirs = (
             max(min(column) - i, 0.0) / calls for column, i in zip(zip(*taken, strict=True), idle, strict=True)
         )
@@ -165,8 +166,9 @@ class Timer:
         return dict(zip(SIDES, (candidate, *self._references), strict=True))
 
     def _warm(self, sides: dict[str, Session]) -> None:
-        stop = time.monotonic() + WARM_SECONDS[self.bench.device]
-        calls = 0
+        # Once the device is warm only a new process is not.
+        stop = time.monotonic() + WARM_SECONDS[self.bench.device] / (4 if self._warmed else 1)
+        self._warmed, calls = True, 0
         self.fresh_inputs(0)
         self.bench.synchronize()
         while calls < (3 if self.bench.landing_bytes > LARGE_LANDING else WARM_CALLS) or time.monotonic() < stop:
@@ -215,8 +217,9 @@ class Timer:
             most = min(most, LAUNCH_US / 2 / max(host, 1.0))
         return int(min(max(most, SERIES_CALLS[0]), SERIES_CALLS[1]))
 
-    def _series(self, session: Session, slot: int, calls: int, seed: int | None = None) -> float:
-        return session.series(self.spec, slot, calls, seed=self.seed() if seed is None else seed, wait_us=LAUNCH_US)
+    def _series(self, session: Session, slot: int, calls: int, *, seed: int | None = None, place: bool = True) -> float:
+        seed = self.seed() if seed is None else seed
+        return session.series(self.spec, slot, calls, seed=seed, wait_us=LAUNCH_US, place=place)
 
     def _series_round(self, sides: dict[str, Session], rounds: Rounds, calls: int) -> None:
         slot = len(rounds) % 2
@@ -227,8 +230,8 @@ class Timer:
         walls: dict[str, float] = {}
         for side in order:
             self.bench.synchronize()
-            idle = self._series(sides[side], slot, 0, seed)
-            walls[side] = max(self._series(sides[side], slot, calls, seed) - idle, 0.01) / calls
+            idle = self._series(sides[side], slot, 0, place=False)
+            walls[side] = max(self._series(sides[side], slot, calls, seed=seed) - idle, 0.01) / calls
             if side != "second":
                 found[side] = self.landed(sides[side].land_kept(), keep=side != order[-1])
         self.outputs.verify(found["candidate"], found["reference"])

@@ -11,8 +11,9 @@ cuda_source = r"""
 // out[b, o, p] = sum_c w[o, c] * x[b, c, p]: a 128x64 matrix times 64 x P, P = H*W pixels.
 constexpr int CIN = 64, COUT = 128, TILE = 128, PAD = 8, ROW = TILE + PAD, STAGES = 2;
 
-__device__ __forceinline__ unsigned tf32(float v) { 
-    unsigned bits;  // round to nearest: mma itself only drops the low 13 bits
+// Round to nearest: mma itself only drops the low 13 bits.
+__device__ __forceinline__ unsigned tf32(float v) {
+    unsigned bits;
     asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(bits) : "f"(v));
     return bits;
 }
@@ -28,12 +29,6 @@ __device__ __forceinline__ void load_tile(float* tile, const float* x, long long
         copy16(tile + c * ROW + p, x + c * pixels + start + p);
     }
     asm volatile("cp.async.commit_group;");
-}
-
-__device__ __forceinline__ void multiply(float (&c)[4], const unsigned (&a)[4], unsigned b0, unsigned b1) {
-    asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
-                 : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
-                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
 
 __global__ void __launch_bounds__(256, 2)
@@ -64,21 +59,19 @@ pointwise(const float* __restrict__ x, const float* __restrict__ w, float* __res
         asm volatile("cp.async.wait_group 1;");
         __syncthreads();
         float* o = out + (long long)(t / tiles_per_image) * COUT * pixels + (long long)(t % tiles_per_image) * TILE;
-        // mma leaves two neighbouring columns in a thread. Pixels are dealt to the columns of two products so that a thread
-        // ends with four in a row, and a row of the output is written in pieces of 64 bytes.
-        #pragma unroll 2
-        for (int n = 0; n < TILE / 16; ++n) {
-            float c[4] = {0.f, 0.f, 0.f, 0.f}, d[4] = {0.f, 0.f, 0.f, 0.f};
-            const float* pixel = now + n * 16 + group / 2 * 4 + group % 2;
+        #pragma unroll 4
+        for (int n = 0; n < TILE / 8; ++n) {
+            float c[4] = {0.f, 0.f, 0.f, 0.f};
             #pragma unroll
             for (int k = 0; k < CIN / 8; ++k) {
-                const float* low = pixel + (k * 8 + quad) * ROW;
-                const float* high = low + 4 * ROW;
-                multiply(c, a[k], tf32(low[0]), tf32(high[0]));
-                multiply(d, a[k], tf32(low[2]), tf32(high[2]));
+                const unsigned b0 = tf32(now[(k * 8 + quad) * ROW + n * 8 + group]);
+                const unsigned b1 = tf32(now[(k * 8 + quad + 4) * ROW + n * 8 + group]);
+                asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+                             : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+                             : "r"(a[k][0]), "r"(a[k][1]), "r"(a[k][2]), "r"(a[k][3]), "r"(b0), "r"(b1));
             }
-            *reinterpret_cast<float4*>(o + row * pixels + n * 16 + quad * 4) = make_float4(c[0], c[1], d[0], d[1]);
-            *reinterpret_cast<float4*>(o + (row + 8) * pixels + n * 16 + quad * 4) = make_float4(c[2], c[3], d[2], d[3]);
+            *reinterpret_cast<float2*>(o + row * pixels + n * 8 + quad * 2) = make_float2(c[0], c[1]);
+            *reinterpret_cast<float2*>(o + (row + 8) * pixels + n * 8 + quad * 2) = make_float2(c[2], c[3]);
         }
         __syncthreads();
     }
