@@ -48,6 +48,17 @@ def test_no_sample_of_many_in_own_code_is_a_library_call_and_none_of_few_is_luck
     assert code(sampled(1, 10_000)) is None
 
 
+def test_the_way_to_a_library_is_no_kernel():
+    def found(own: int, library: int, calls: int) -> str | None:
+        samples = {"own": own, "library": library, "other": 0, "calls": calls}
+        return code(Profile.from_reply({"built_calls": 3, "samples": samples}, PROGRAM))
+
+    assert found(2, 300, 5000) == "library_only"  # 0.4 us a call
+    assert found(2, 300, 100) is None  # 20 us a call are work, however little beside the library's
+    assert found(40, 300, 50_000) is None  # under a microsecond a call, but a good part of it
+    assert found(30, 0, 90_000) is None
+
+
 def test_a_share_may_be_demanded():
     assert code(sampled(30, 70), 0.5) == "own_share_too_small"
     assert code(sampled(60, 40), 0.5) is None

@@ -2,7 +2,7 @@
 
 Calling a library for part of the work is often right (a convolution by the library, a fused epilogue of one's own),
 so the share is reported and only its absence is a verdict: no function of a built library is ever called, or not one
-sample of many lies in the candidate's own binary.
+sample of many lies in the candidate's own binary, but for what the call itself takes.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from tools.judge.findings import observe
 from tools.judge.limits import is_truncated
 from tools.types import Finding, PrecisionClass
+from tools.worker.profile import own_samples
 
 if TYPE_CHECKING:
     from tools.judge.bench import Bench
@@ -48,8 +49,8 @@ class Profile:
             total = sum(us for _, us, _ in rows)
             share = sum(us for _, us, _ in own) / total if total > 0 else None
             return Profile(calls, share, sum(n for _, _, n in rows), sum(n for _, _, n in own), bool(names))
-        samples = reply.get("samples") or {"own": 0, "library": 0}
-        own, library = int(samples["own"]), int(samples["library"])
+        samples = {name: int(n) for name, n in (reply.get("samples") or {"own": 0, "library": 0}).items()}
+        own, library = own_samples(samples), samples["library"]
         return Profile(calls, own / (own + library) if own + library else None, own + library)
 
     def verdict(self, required: float | None) -> Finding | None:

@@ -17,6 +17,10 @@ _LIBRARIES = ("libtorch", "libmkl", "libdnnl", "libopenblas", "libblas", "liblap
 _MATHS = ("libm.so", "libm-", "libmvec")
 ENOUGH_SAMPLES = 100
 PATIENCE = 6
+SAMPLE_US = 1000
+BINDING_US = 2.0
+BINDING_SHARE = 0.05
+"""A call's way through a binding and a wrapper lies in the candidate's binary too: so little of it is no kernel."""
 
 
 def calls_into(forward: Callable[[], object], modules: list[types.ModuleType]) -> int:
@@ -49,6 +53,13 @@ def _owner(function: object) -> str | None:
     return name if isinstance(name, str) else None
 
 
+def own_samples(counts: dict[str, int]) -> int:
+    """Samples in the candidate's own code, or 0 where they are what calling a library through it takes."""
+    own, calls = counts["own"], counts.get("calls", 0)
+    little = calls > 0 and own * SAMPLE_US / calls < BINDING_US
+    return 0 if little and own < BINDING_SHARE * (own + counts["library"]) else own
+
+
 def cpu_shares(forward: Callable[[], object], sampler: Path, own: list[str], seconds: float) -> dict[str, int]:
     """Samples in the candidate's `own` shared objects, in tensor libraries, and elsewhere, over about `seconds`; over
     up to six times as long where not one lies in its own code, until there are enough to say that none does.
@@ -65,7 +76,7 @@ def cpu_shares(forward: Callable[[], object], sampler: Path, own: list[str], sec
     # With more, most samples would be of threads that spin until there is work again.
     torch.set_num_threads(1)
     try:
-        while counts["own"] == 0 and counts["library"] < ENOUGH_SAMPLES and time.monotonic() < latest:
+        while own_samples(counts) == 0 and counts["library"] < ENOUGH_SAMPLES and time.monotonic() < latest:
             if not _sample(forward, library, own, seconds, counts):
                 break
     finally:
@@ -78,7 +89,7 @@ def _sample(
 ) -> bool:
     """Add the samples of about `seconds` to `counts`; False where this machine takes none."""
     buffer = (ctypes.c_ulong * 65536)()
-    if sampler.sampler_start(ctypes.c_long(1000)) != 0:
+    if sampler.sampler_start(ctypes.c_long(SAMPLE_US)) != 0:
         return False
     calls = 0
     try:
