@@ -38,7 +38,7 @@ THOROUGH = 4.0
 """How many times longer the winner is timed."""
 
 WARM_CALLS = 8
-"""More than a worker holds back of its memory (tools.worker.main): no timed call is the first to ask for some."""
+"""More than a worker holds back of its memory (tools.worker.placing): no timed call is the first to ask for some."""
 
 WARM_SECONDS = {"cpu": 0.3, "cuda": 0.4}
 LARGE_LANDING = 1 << 30

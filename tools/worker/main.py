@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import random
 import socket
 import traceback
 import types
@@ -24,6 +23,7 @@ from tools.worker import profile
 from tools.worker.arena import Arena, Layout, tensor_at
 from tools.worker.integrity import Integrity
 from tools.worker.loader import CANDIDATE_FILE, BuiltLibraries, LoadFailure, apply_overrides, construct, run_module
+from tools.worker.placing import Ring, late, placed
 from tools.worker.poison import Poison
 from tools.worker.stopwatch import Stopwatch
 from tools.worker.trees import TreeError, digest, flatten, unflatten
@@ -31,13 +31,6 @@ from tools.worker.trees import TreeError, digest, flatten, unflatten
 Message = dict[str, Any]
 DETACH = torch.Tensor.detach
 """Bound before a candidate can put another in its place."""
-
-HELD = 4
-HELD_BYTES = {"cpu": 0, "cuda": 1 << 30}
-"""Sets of inputs, or of outputs, that are kept after a timed call, and how large one may be. On the CPU they would have
-the heap grow under the calls to come, and a page touched for the first time costs more than where it lies."""
-
-LATE_US = 5000.0
 
 
 def main(sock: socket.socket, args: dict[str, Any], fds: list[int]) -> None:
@@ -79,9 +72,7 @@ class Worker:
         self.tf32 = False
         self.kept: list[torch.Tensor] = []
         self.placed: list[torch.Tensor] = []
-        self.earlier_inputs: list[list[torch.Tensor]] = []
-        self.earlier_outputs: list[list[torch.Tensor]] = []
-        self.random = random.Random()
+        self.earlier_inputs, self.earlier_outputs = Ring(self.device), Ring(self.device)
         if self.device == "cuda" and args["guarded"]:
             # The first use of the profiler takes seconds, which this process still has.
             profile.cuda_kernels(self.stopwatch.flush)
@@ -184,7 +175,7 @@ class Worker:
         for i in request["give_back"]:
             tensor_at(self.arenas["inputs"], request["tensors"][i]).copy_(self.placed[i])
         self.stopwatch.synchronize()
-        self._hold(self.earlier_outputs, flatten(output)[1])
+        self.earlier_outputs.hold(flatten(output)[1])
         return {**reply, **times}
 
     def do_series(self, request: Message) -> Message:
@@ -242,17 +233,8 @@ class Worker:
         return unflatten(request["inputs"], tensors)
 
     def _late_inputs(self, request: Message) -> list[Any]:
-        """Inputs in memory of this process's own whose values arrive on the current stream while forward is being
-        called: work on a stream that does not wait for this one reads what was there before."""
         views = [tensor_at(self.arenas["inputs"], place) for place in request["tensors"]]
-        late = [placed(view) for view in views]
-        for tensor in late:
-            tensor.fill_(float("nan") if tensor.is_floating_point() or tensor.is_complex() else 0)
-        self.stopwatch.synchronize()
-        self.stopwatch.wait(LATE_US)
-        for tensor, view in zip(late, views, strict=True):
-            tensor.copy_(view)
-        return unflatten(request["inputs"], late)
+        return unflatten(request["inputs"], late(views, self.stopwatch))
 
     def _place(self, request: Message) -> None:
         """Copy inputs out of the shared buffer into memory of this process's own, as a caller of the model has them.
@@ -261,17 +243,9 @@ class Worker:
         memory opened by IPC and 3.8 ms on its own.
         """
         views = [tensor_at(self.arenas["inputs"], place) for place in request["tensors"]]
-        self._hold(self.earlier_inputs, self.placed)
+        self.earlier_inputs.hold(self.placed)
         self.placed = []
         self.placed = [placed(view) for view in views]
-
-    def _hold(self, ring: list[list[torch.Tensor]], tensors: list[torch.Tensor]) -> None:
-        """Keep what is done with for a while and let go of one of the kept at random, so that what is allocated next
-        lies elsewhere than the last: where memory lies is worth some percent, and may not be luck of the process."""
-        if 0 < sum(t.nbytes for t in tensors) <= HELD_BYTES[self.device]:
-            ring.append(tensors)
-        if len(ring) > HELD:
-            ring.pop(self.random.randrange(len(ring)))
 
     def _land(self, output: object, start: int) -> Message:
         """Copy outputs into the landing buffer from `start` on and describe them."""
@@ -289,13 +263,6 @@ class Worker:
             inside = any(a.address <= address < a.address + a.size for a in self.arenas.values()) and tensor.numel() > 0
             places.append({**place, "device": device, "plain": plain, "aliases_input": inside, "address": address})
         return {"outputs": spec, "tensors": places}
-
-
-def placed(view: torch.Tensor) -> torch.Tensor:
-    """A copy with the same strides, also where they leave gaps or overlap."""
-    extent = 0 if 0 in view.shape else 1 + sum((n - 1) * s for n, s in zip(view.shape, view.stride(), strict=True))
-    flat = view.as_strided((extent,), (1,), view.storage_offset())
-    return flat.clone().as_strided(view.shape, view.stride())
 
 
 def describe(error: BaseException) -> Message:
