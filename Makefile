@@ -26,7 +26,7 @@ lint: setup
 # Two at a time even on a larger machine: half of a test's time is spent waiting for processes to start, and compilers and
 # timings inside of the tests use several cores themselves.
 test: lint
-	$(BIN)/pytest -n 3 --dist loadgroup
+	$(BIN)/pytest -n 2 --dist loadgroup
 
 clean:
 	rm -rf $(VENV) .pytest_cache .ruff_cache

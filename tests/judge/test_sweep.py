@@ -36,7 +36,7 @@ def test_the_fastest_of_many_is_found_and_the_slow_ones_take_no_more_samples_tha
 ):
     # More than may be loaded at once; the fastest is in the middle.
     # The others take so long that a busy machine makes none of them look faster.
-    repeats = [30, 36, 54, 33, 1, 39, 42, 45, 48, 51]
+    repeats = [80, 96, 144, 88, 1, 104, 112, 120, 128, 136]
     assert len(repeats) > MOST_SEATS
     rows = swept(evaluator, tmp_path, *map(repeated, repeats))
     assert [row.verdict for row in rows] == [None] * len(repeats)
