@@ -367,3 +367,39 @@ def test_fingerprint_ignores_the_name_and_sees_the_text():
     assert fingerprint("load_inline", same) == fingerprint("load_inline", {**same, "verbose": False})
     assert fingerprint("load_inline", same) != fingerprint("load_inline", {**same, "cpp_sources": "b"})
     assert fingerprint("load_inline", {"functions": ("f",)}) == fingerprint("load_inline", {"functions": ["f"]})
+
+
+def test_functions_in_the_place_of_sycl_sources_are_functions():
+    call = build(cpp_sources=DECLARATION, cuda_sources=KERNEL + LAUNCH, sycl_sources=["relu_cuda"])
+    assert call.functions == ["relu_cuda"]
+    assert any("sycl_sources" in note for note in call.added)
+
+
+def test_sycl_sources_say_what_to_write_instead():
+    with pytest.raises(PlumbingError) as caught:
+        build(cpp_sources=DECLARATION, cuda_sources=KERNEL + LAUNCH, sycl_sources=["void f() { q.submit(); }"])
+    assert "cuda_sources" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("written", "built"),
+    [
+        ("x.sum({0, 1})", "x.sum(at::IntArrayRef{0, 1})"),
+        ("x.mean({0, -1}, true)", "x.mean(at::IntArrayRef{0, -1}, true)"),
+        ("x.norm(2, {0, x.dim() - 1})", "x.norm(2, at::IntArrayRef{0, x.dim() - 1})"),
+        ("x.mean({0, d}, true)", "x.mean(at::IntArrayRef{0, d}, true)"),
+        ("at::sum(x.exp(), {0, 2}, true)", "at::sum(x.exp(), at::IntArrayRef{0, 2}, true)"),
+        ("p->var({0, 1}, false)", "p->var(at::IntArrayRef{0, 1}, false)"),
+        ("x.mean({0, 2, 3})", None),
+        ("x.mean({1, 2})", None),
+        ("sum({0, 1})", None),
+        ("x.permute({0, 1})", None),
+        ('log("x.sum({0, 1})")', None),
+    ],
+)
+def test_a_pair_of_dimensions_is_no_null_pointer(written, built):
+    source = "torch::Tensor f(torch::Tensor x, int d) { %s; return x; }\n"
+    call = build(cpp_sources=source % written, functions=["f"])
+    text = call.units[0].parts[-1].text
+    assert source % (built or written) == text
+    assert bool(built) == any("IntArrayRef" in note for note in call.added)

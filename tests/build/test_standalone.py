@@ -51,6 +51,10 @@ def test_a_complete_file_is_left_alone(standalone, cuda_builder):
             f"ext = load_inline(name='e_1', cuda_sources=[kernel], cpp_sources=[{DECLARATION!r}], functions=['go'])",
         ),
         (
+            f'ext = load_inline("e", "{DECLARATION}", kernel, ["go"])',
+            f'ext = load_inline("e", "{DECLARATION}", kernel, None, functions=[\'go\'])',
+        ),
+        (
             'ext = load_inline("e", "int one();", kernel, functions=["go"])',
             f'ext = load_inline("e", ["int one();", {DECLARATION!r}], kernel, functions=["go"])',
         ),

@@ -55,6 +55,7 @@ def settle(
     if device == "cuda":
         repairs.move_device_code(draft)
     repairs.lift_extern_c(draft)
+    repairs.spell_out_dims(draft)
     repairs.settle_bindings(draft)
     repairs.settle_functions(draft)
     repairs.declare(draft)
@@ -109,13 +110,27 @@ def _inline_draft(caught: CaughtCall) -> Draft:
         name=name,
         cpp=source_parts("cpp_sources", arguments.get("cpp_sources")),
         cuda=source_parts("cuda_sources", arguments.get("cuda_sources")),
-        functions=function_list(arguments.get("functions")),
+        functions=function_list(_functions(arguments)),
     )
+    if arguments.get("sycl_sources") is not None:
+        draft.note("what was given as sycl_sources, the fourth argument, was taken as functions")
     if name != caught.name:
         draft.note(f"the module {caught.name!r} is built as {name}, since a module's name is a C identifier")
     if draft.functions is not None and not isinstance(arguments.get("functions"), (list, dict, str)):
         draft.note("functions was taken as a list of names")
     return draft
+
+
+def _functions(arguments: dict[str, Any]) -> Any:
+    """What is to be bound. The fourth argument of `load_inline` was `functions` in older PyTorch, and many write it so;
+    it is `sycl_sources` now."""
+    functions, fourth = arguments.get("functions"), arguments.get("sycl_sources")
+    if fourth is None or functions is not None:
+        return functions
+    names = [fourth] if isinstance(fourth, str) else list(fourth) if isinstance(fourth, (list, tuple, dict)) else [""]
+    if not all(isinstance(name, str) and re.fullmatch(r"[\w:]+", name) for name in names):
+        raise fail("sycl_sources", "SYCL sources can't be built here: write CUDA in cuda_sources, and functions=[…]")
+    return fourth
 
 
 def function_list(value: Any) -> list[tuple[str, str, str | None]] | None:

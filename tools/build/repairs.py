@@ -7,9 +7,12 @@ import re
 from tools.build.declarations import declaration, externalize, forwarder, signature, statement_begin, uses
 from tools.build.definitions import Function
 from tools.build.draft import Draft, Part, fail
-from tools.build.lexer import blank, line_of
+from tools.build.lexer import Token, blank, line_of
 
 PYBIND = "PYBIND11_MODULE"
+NAMED_DIMS = frozenset(("logsumexp", "mean", "norm", "std", "std_mean", "sum", "var", "var_mean"))
+"""Operators with an overload for names of dimensions, in PyTorch before 2.13."""
+
 LIBRARIES = ("TORCH_LIBRARY", "TORCH_LIBRARY_FRAGMENT", "TORCH_LIBRARY_IMPL")
 
 
@@ -70,6 +73,35 @@ def lift_extern_c(draft: Draft) -> None:
             if region.templates:
                 part.text = blank(blank(part.text, *region.opening), *region.closing)
                 draft.note(f'extern "C" round templates in {part.label} was dropped')
+
+
+def spell_out_dims(draft: Draft) -> None:
+    """`x.sum({0, 1})` says `at::IntArrayRef{0, 1}`: PyTorch before 2.13 also has an overload for names of dimensions,
+    and a pair that begins with the literal 0 could be its null pointer and length."""
+    for part in draft.parts:
+        places = _pairs_of_dims(part.scan.tokens)
+        for place in reversed(places):
+            part.text = part.text[:place] + "at::IntArrayRef" + part.text[place:]
+        if places:
+            draft.note(f"dimensions such as {{0, 1}} in {part.label} are written as at::IntArrayRef{{0, 1}}")
+
+
+def _pairs_of_dims(tokens: list[Token]) -> list[int]:
+    """Where a `{0, n}` begins that is an argument of a torch function which also takes names of dimensions."""
+    calls: list[int] = []
+    found: list[int] = []
+    for at, token in enumerate(tokens):
+        if token.text == "(":
+            calls.append(at)
+        elif token.text == ")" and calls:
+            calls.pop()
+        elif token.text == "{" and calls and tokens[at - 1].text in ("(", ","):
+            end = next((i for i in range(at, len(tokens)) if tokens[i].text == "}"), at)
+            inside = [t.text for t in tokens[at + 1 : end]]
+            name, before = tokens[calls[-1] - 1].text, tokens[calls[-1] - 2].text
+            if inside[:1] == ["0"] and inside.count(",") == 1 and name in NAMED_DIMS and before in (".", "->", "::"):
+                found.append(token.start)
+    return found
 
 
 def settle_bindings(draft: Draft) -> None:

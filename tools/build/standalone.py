@@ -64,6 +64,9 @@ def _changes(caught: CaughtCall, call: BuildCall) -> dict[str, Any]:
     for name, flags in zip(_FLAGS, (call.cflags, call.cuda_cflags, call.ldflags), strict=True):
         if split_flags(given.get(name)) != flags or isinstance(given.get(name), str):
             changes[name] = flags or None
+    if given.get("sycl_sources") is not None:
+        changes["sycl_sources"] = None
+        changes.setdefault("functions", None if call.bindings is None else _functions(call))
     if call.with_cuda and not call.cuda_units and given.get("with_cuda") is not True:
         changes["with_cuda"] = True
     elif call.cuda_units and given.get("with_cuda") is False:

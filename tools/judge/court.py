@@ -121,6 +121,8 @@ class Court:
             outcome = Check(self.bench, session, self.rules).run()
         finally:
             session.worker.close()
+        if outcome.verdict is not Verdict.CORRECT or not all(self._spares.values()):
+            # A correct one is timed next, and nothing may start on the device meanwhile: timing refills.
             self.refill()
         return self._correctness(outcome, time.monotonic() - began).model_dump(mode="json")
 
