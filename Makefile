@@ -10,7 +10,7 @@ TORCH ?= torch==2.13.0
 $(VENV)/.ready: pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install -q --disable-pip-version-check "$(TORCH)"
-	$(BIN)/python -m pip install -q --disable-pip-version-check -e ".[dev,prices]"
+	$(BIN)/python -m pip install -q --disable-pip-version-check -e ".[dev,prices,nvcc]"
 	@touch $@
 
 setup: $(VENV)/.ready

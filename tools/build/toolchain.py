@@ -230,11 +230,14 @@ def _describe(home: Path, origin: Origin) -> Nvcc | None:
 
 
 def _find_cuobjdump(home: Path) -> str | None:
-    """The disassembler beside nvcc, on PATH, or among this Python's packages."""
+    """The disassembler beside nvcc, on PATH, or among this Python's packages; it needs an nvdisasm beside it or on
+    PATH."""
     packages = sorted((Path(sysconfig.get_path("purelib")) / "nvidia").glob("*/bin/cuobjdump"), reverse=True)
     found = shutil.which("cuobjdump")
     places = [home / "bin" / "cuobjdump", *([Path(found)] if found else []), *packages]
-    return next((str(place) for place in places if os.access(place, os.X_OK)), None)
+    on_path = shutil.which("nvdisasm") is not None
+    whole = (place for place in places if on_path or os.access(place.with_name("nvdisasm"), os.X_OK))
+    return next((str(place) for place in whole if os.access(place, os.X_OK)), None)
 
 
 def _output(argv: list[str]) -> str:
