@@ -243,7 +243,8 @@ class TimingResult(Record):
     """Candidate and reference timed as interleaved pairs in one run. Times in microseconds.
 
     `speedup` is reference time over candidate time. `null_spread` is the half-width that the reference shows against
-    itself: a claim needs the interval to lie beyond it.
+    itself: a claim needs the interval to lie beyond it. On CUDA `host_overhead_us` is what launching a call takes the
+    host, and `queued_us` what the device takes for one of many that were launched ahead, caches warm.
     """
 
     candidate_us: Interval
@@ -257,6 +258,7 @@ class TimingResult(Record):
     candidate_hot_us: float | None = None
     reference_hot_us: float | None = None
     host_overhead_us: float | None = None
+    queued_us: float | None = None
     baselines_us: dict[str, float] = Field(default_factory=dict)
     best_baseline: str | None = None
     speedup_over_best: float | None = None

@@ -7,7 +7,7 @@ import random
 import pytest
 
 from tools.judge.client import Reply
-from tools.judge.clocks import exchange_mismatch, series_mismatch, side_stream
+from tools.judge.clocks import exchange_mismatch, launch_bound, series_mismatch, side_stream
 from tools.judge.rounds import SIDES, Rounds
 
 
@@ -74,3 +74,15 @@ def test_work_after_the_call_shows():
     quiet = [reply(50.0, drained_us=55.0) for _ in range(10)]
     assert side_stream(quiet, quiet) is None
     assert side_stream([reply(5.0, drained_us=90.0) for _ in range(10)], quiet) is not None
+
+
+def test_a_launch_longer_than_the_work_is_pointed_out():
+    found = launch_bound(120.0, 35.0)
+    assert found is not None
+    assert (found.severity, found.observed) == ("note", {"host_us": 120.0, "device_us": 35.0})
+    assert "CUDA graph" in found.summary
+
+
+@pytest.mark.parametrize(("host_us", "queued_us"), [(100.0, 3900.0), (12.0, 9.0), (1100.0, 1000.0)])
+def test_a_launch_that_the_work_hides_is_not(host_us: float, queued_us: float):
+    assert launch_bound(host_us, queued_us) is None

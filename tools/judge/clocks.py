@@ -76,6 +76,19 @@ def side_stream(candidate: list[Reply], reference: list[Reply]) -> Finding | Non
     return observe("side_stream", summary, reported_us=round(reported, 1), behind_us=round(own - usual, 1))
 
 
+def launch_bound(host_us: float, queued_us: float) -> Finding | None:
+    """Whether the host takes longer to launch a call than the device to run it. A call by itself, or one of many, then
+    takes the host's time; a captured graph is launched as one and takes about the device's."""
+    if host_us <= max(1.2 * queued_us, queued_us + 5.0):
+        return None
+    summary = (
+        f"launching a call takes the host {host_us:.0f} us, running it takes the device {queued_us:.0f} us: "
+        "a CUDA graph of it would hide most of the difference"
+    )
+    observed = {"host_us": round(host_us, 1), "device_us": round(queued_us, 1)}
+    return observe("launch_bound", summary, severity="note", **observed)
+
+
 def _mismatch(reported: float, hidden: float, text: str) -> Finding:
     summary = f"reports {reported:.1f} us a call, but {text.format(hidden)} instead"
     return observe(

@@ -30,7 +30,8 @@ LOOKS = 3
 @dataclass
 class Measured:
     """What the timing of a program against the reference gave. `hot` are calls of the program and of the reference
-    with warm caches; `null` is what the method can't tell apart from 1."""
+    with warm caches; `null` is what the method can't tell apart from 1; `queued_us` is what a call of the program takes
+    in a row of them that was launched ahead."""
 
     rounds: Rounds
     hot: tuple[list[Reply], list[Reply]]
@@ -39,6 +40,7 @@ class Measured:
     claim: SpeedClaim
     mismatch: Finding | None
     ahead: Finding | None = None
+    queued_us: float | None = None
 
 
 def duel(
@@ -83,7 +85,9 @@ def _measure(timer: Timer, session: Session, reference: Session) -> Measured:
         each = timer.series(session, rounds)
         mismatch = series_mismatch(rounds, each, timer.bench.device) if each is not None else None
         if mismatch is None:
-            return _judged(rounds, hot, None)
+            measured = _judged(rounds, hot, None)
+            measured.queued_us = each[0] if each is not None else None
+            return measured
     return _judged(timer.run(session, "series"), hot, mismatch)
 
 
@@ -105,7 +109,7 @@ def _agreed(first: Measured, second: Rounds) -> Measured:
     found = _judged(first.rounds + second, first.hot, mismatch)
     apart = max(first.speedup.value / other.speedup.value, other.speedup.value / first.speedup.value) - 1
     found.null = max(first.null, other.null, apart)
-    found.ahead = first.ahead
+    found.ahead, found.queued_us = first.ahead, first.queued_us
     same = first.claim is other.claim
     found.claim = statistics.claim(found.speedup, found.null) if same else SpeedClaim.INDISTINGUISHABLE
     return found

@@ -10,6 +10,7 @@ from tools.device.floor import Floor
 from tools.judge import statistics
 from tools.judge.bench import Bench
 from tools.judge.check import Outcome, Rules
+from tools.judge.clocks import launch_bound
 from tools.judge.duel import Measured
 from tools.judge.findings import observe
 from tools.judge.inputs import OWN
@@ -69,6 +70,8 @@ def timing_result(
     trusted = rounds.clock == "device"
     best_us = baselines[best] / baselines["eager"] * float(np.median(theirs)) if best else None
     host_us = float(np.median(rounds.column("candidate", "host_us"))) if trusted and device == "cuda" else None
+    if host_us is not None and measured.queued_us is not None and (bound := launch_bound(host_us, measured.queued_us)):
+        findings.append(bound)
     # Hot calls have no other clock than the worker's own.
     hot = [float(np.median([r.us for r in side])) if trusted else None for side in measured.hot]
     return TimingResult(
@@ -83,6 +86,7 @@ def timing_result(
         candidate_hot_us=hot[0],
         reference_hot_us=hot[1],
         host_overhead_us=host_us,
+        queued_us=measured.queued_us if device == "cuda" else None,
         baselines_us=baselines,
         best_baseline=best,
         speedup_over_best=best_us / candidate.value if best_us else None,
