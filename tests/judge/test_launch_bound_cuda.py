@@ -30,20 +30,17 @@ __global__ void step(const float* x, float* y, long n) {
   long i = blockIdx.x * (long)blockDim.x + threadIdx.x;
   if (i < n) y[i] = x[i] * 0.99f + 0.01f;
 }
-torch::Tensor go(torch::Tensor x, int64_t launches) {
-  auto a = torch::empty_like(x), b = torch::empty_like(x);
-  const float* from = x.data_ptr<float>();
-  for (int64_t i = 0; i < launches; i++) {
-    float* to = (i % 2 ? a : b).data_ptr<float>();
-    step<<<(x.numel() + 255) / 256, 256>>>(from, to, x.numel());
-    from = to;
-  }
-  return launches % 2 ? b : a;
+torch::Tensor go(torch::Tensor x) {
+  auto y = torch::empty_like(x);
+  step<<<(x.numel() + 255) / 256, 256>>>(x.data_ptr<float>(), y.data_ptr<float>(), x.numel());
+  return y;
 }
 ''', functions=["go"])
 class ModelNew(torch.nn.Module):
     def forward(self, x):
-        return ext.go(x, 40)
+        for _ in range(40):
+            x = ext.go(x)
+        return x
 """
 
 
