@@ -29,6 +29,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
                 item.add_marker(pytest.mark.skip(reason="needs a CUDA device"))
 
 
+@pytest.fixture(scope="session")
+def kept_builds(request: pytest.FixtureRequest) -> Path:
+    """Kept between sessions, as a user's cache is: what tests compile on their way has been compiled before.
+
+    Building itself is tested elsewhere, from nothing. `pytest --cache-clear` empties it.
+    """
+    cache: pytest.Cache = request.config.cache  # pyright: ignore[reportAssignmentType]
+    return cache.mkdir("agent-builds")
+
+
 @pytest.fixture
 def openai_server() -> Iterator[ProtocolServer]:
     """A scriptable server of the OpenAI protocol; see `protocol_server` for the answers it can give."""
