@@ -15,7 +15,6 @@ from protocol_server import ProtocolServer
 
 from agent.machine import resolve_device
 
-
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Tests marked `gpu` are skipped where none can be used. With several workers a file stays on one of them, since
