@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+# Idle OpenMP threads sleep, as they do in all that the nursery starts: where tests share the cores, one that spins
+# keeps the others from running. It is read when torch is loaded, which is later.
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 # Test folders are no packages; their helpers are imported by their own names.
 sys.path.insert(0, str(Path(__file__).parent / "models"))
