@@ -9,8 +9,10 @@ TORCH ?= torch==2.13.0
 
 $(VENV)/.ready: pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install -q --disable-pip-version-check "$(TORCH)"
-	$(BIN)/python -m pip install -q --disable-pip-version-check -e ".[dev,prices]"
+	$(BIN)/python -m pip install -q --disable-pip-version-check --no-compile "$(TORCH)" -e ".[dev,prices]"
+# Byte code as pip would make it, on all cores; what is meant for another Python has none. Processes that run candidates
+# write none: they would compile torch each time.
+	@$(BIN)/python -m compileall -q -j 0 $(VENV)/lib > /dev/null || true
 	@touch $@
 
 setup: $(VENV)/.ready
