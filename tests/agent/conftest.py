@@ -11,13 +11,8 @@ from agent_cases import Agent
 
 
 @pytest.fixture(scope="session")
-def build_cache(request: pytest.FixtureRequest) -> Path:
-    """Kept between sessions, as a user's cache is: what these tests compile has been compiled before.
-
-    Building itself is tested elsewhere, from nothing. `pytest --cache-clear` empties it.
-    """
-    cache: pytest.Cache = request.config.cache  # pyright: ignore[reportAssignmentType]
-    return cache.mkdir("agent-builds")
+def build_cache(kept_builds: Path) -> Path:
+    return kept_builds
 
 
 @pytest.fixture

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from tools.build import Builder, ToolchainError, find_toolchain
+from tools.build.fast import prepare
 from tools.nursery import Nursery
 from tools.sandbox import probe_level
 from tools.types import BuildResult, SandboxLevel
@@ -25,8 +27,13 @@ def nursery(level: SandboxLevel) -> Iterator[Nursery]:
 
 
 @pytest.fixture(scope="session")
-def cache_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("builds")
+def cache_dir(tmp_path_factory: pytest.TempPathFactory, kept_builds: Path) -> Path:
+    """No build is in it. The bridge is, which all processes of the session have compiled once, together."""
+    folder = tmp_path_factory.mktemp("builds")
+    kit = prepare(find_toolchain(cuda=False), kept_builds)
+    if kit is not None:
+        shutil.copytree(kit.folder, folder / "fast" / Path(kit.folder).name, symlinks=True)
+    return folder
 
 
 @pytest.fixture(scope="session")

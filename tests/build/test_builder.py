@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import multiprocessing
 import threading
-import time
 from pathlib import Path
 
 import pytest
@@ -50,7 +49,6 @@ def test_light_build_loads_and_is_cached(build, builder, tmp_path):
     assert first.ok, first
     assert load(first).f(1) == 42
     assert not first.cached
-    begin = time.monotonic()
     second = build(source)
     assert second.cached and second.modules[0].cached
     assert second.modules[0].library == first.modules[0].library
@@ -58,7 +56,6 @@ def test_light_build_loads_and_is_cached(build, builder, tmp_path):
     # Another process would find it too: nothing of it is in memory.
     again = Builder(nursery=builder.nursery, device="cpu", level=builder.level, cache_dir=builder.cache.folder)
     assert again.build(source, init_args=[], log_dir=tmp_path).cached
-    assert time.monotonic() - begin < 5
 
 
 @pytest.mark.slow

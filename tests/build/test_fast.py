@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 import threading
 from pathlib import Path
 from typing import Any
@@ -174,6 +176,43 @@ def test_kit_is_built_once_for_all_threads(
     assert list((tmp_path / "fast").iterdir()) == [Path(kits[0].folder)]
 
 
+STARTER = """
+import os, sys, threading, time
+from pathlib import Path
+from tools.build.fast import kit, prepare
+from tools.build.toolchain import find_toolchain
+folder = Path(sys.argv[1])
+compiler = f"touch {folder}/begun; until test -e {folder}/go; do sleep 0.02; done; echo library > "
+kit._bridge_command = lambda _, out: ["/bin/sh", "-c", f"{compiler} {out}/libkfast_bridge.so"]
+threading.Thread(target=prepare, args=(find_toolchain(cuda=False), folder / "cache"), daemon=True).start()
+while not (folder / "begun").exists():
+    time.sleep(0.02)
+"""
+
+
+def test_a_kit_whose_starter_has_ended_is_waited_for_and_not_built_again(
+    toolchain: Toolchain, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from tools.build.fast import kit as kit_module
+
+    # The program ends while its compiler runs, as `agent solve` does that ends early.
+    subprocess.run(
+        [sys.executable, "-c", STARTER, str(tmp_path)], cwd=Path(__file__).parents[2], check=True, timeout=60
+    )
+    again: list[Path] = []
+    monkeypatch.setattr(kit_module, "_bridge_command", lambda _, folder: again.append(folder) or ["/bin/false"])
+    found: list[FastKit | None] = []
+    waiting = threading.Thread(target=lambda: found.append(prepare(toolchain, tmp_path / "cache")))
+    waiting.start()
+    waiting.join(0.3)
+    assert found == []
+    (tmp_path / "go").touch()
+    waiting.join()
+    assert again == []
+    assert found[0] is not None and Path(found[0].bridge).read_text() == "library\n"
+    assert list((tmp_path / "cache" / "fast").iterdir()) == [Path(found[0].folder)]
+
+
 def test_bridge_that_does_not_compile_leaves_only_the_stock_route(
     toolchain: Toolchain, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -182,7 +221,8 @@ def test_bridge_that_does_not_compile_leaves_only_the_stock_route(
     monkeypatch.setattr(kit_module, "_bridge_command", lambda *_: ["/bin/sh", "-c", "echo no such header; exit 1"])
     assert prepare(toolchain, tmp_path) is None
     assert prepare(toolchain, tmp_path) is None
-    assert "no such header" in next((tmp_path / "fast").glob("*.failed")).read_text()
+    (left,) = (tmp_path / "fast").iterdir()
+    assert left.suffix == ".failed" and "no such header" in left.read_text()
 
 
 def test_plan_keeps_the_flags_and_drops_the_headers_of_torch(toolchain: Toolchain, tmp_path: Path) -> None:

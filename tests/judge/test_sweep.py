@@ -36,15 +36,16 @@ def test_the_fastest_of_many_is_found_and_the_slow_ones_take_no_more_samples_tha
 ):
     # More than may be loaded at once; the fastest is in the middle.
     # The others take so long that a busy machine makes none of them look faster.
-    repeats = [80, 96, 144, 88, 1, 104, 112, 120, 128, 136]
+    # It may end the first rung before its last round, for some of them and not for others.
+    repeats = [20, 24, 36, 22, 1, 26, 28, 30, 32, 34]
     assert len(repeats) > MOST_SEATS
     rows = swept(evaluator, tmp_path, *map(repeated, repeats))
     assert [row.verdict for row in rows] == [None] * len(repeats)
     best = max(range(len(rows)), key=lambda n: (rows[n].rungs, rows[n].speedup.value if rows[n].speedup else 0))
     assert repeats[best] == 1
-    assert rows[best].samples >= FIRST_ROUNDS
     for row in rows:
-        assert LEAST_ROUNDS <= row.samples <= rows[best].samples
+        assert LEAST_ROUNDS <= row.samples <= max(rows[best].samples, FIRST_ROUNDS)
+        assert row.rungs <= rows[best].rungs
         assert row.speedup is not None and row.candidate_us is not None
         assert row.speedup.low <= row.speedup.value <= row.speedup.high
         assert row.candidate_us.low <= row.candidate_us.value <= row.candidate_us.high
@@ -109,7 +110,7 @@ def test_what_is_wrong_with_a_variant_is_named_and_costs_the_others_nothing(eval
 
 def test_nothing_to_choose_from_is_timed_once(evaluator: Evaluator, tmp_path: Path):
     (row,) = swept(evaluator, tmp_path, repeated(1))
-    assert (row.verdict, row.rungs) == (None, 1)
+    assert (row.verdict, row.rungs, row.samples) == (None, 1, FIRST_ROUNDS)
     assert evaluator.sweep([]) == []
 
 

@@ -7,15 +7,18 @@ problem keeps (module globals, caches) is left behind by it.
 from __future__ import annotations
 
 import contextlib
+import importlib
 import json
 import os
 import resource
 import select
 import signal
+import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Literal
+from types import ModuleType
+from typing import Any, Literal
 
 import torch
 
@@ -84,6 +87,8 @@ def estimate(source: str, size: str) -> Sizes | None:
         with contextlib.suppress(BaseException):
             os.close(reader)
             _limit_memory()
+            if "dynamo" not in source and "compile" not in source:
+                _WithoutDynamo.install()
             os.write(writer, json.dumps(_measure(source, size)).encode())
         os._exit(0)
     os.close(writer)
@@ -95,6 +100,28 @@ def estimate(source: str, size: str) -> Sizes | None:
             os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
     return Sizes(*json.loads(reply)) if reply else None
+
+
+class _WithoutDynamo(ModuleType):
+    """In the place of torch._dynamo, whose import takes a second: many operators on `meta` ask it for `disable`, and
+    for nothing else. What asks for more gets the real one."""
+
+    name = "torch._dynamo"
+
+    @classmethod
+    def install(cls) -> None:
+        if cls.name not in sys.modules:
+            sys.modules[cls.name] = torch._dynamo = cls(cls.name)
+
+    @staticmethod
+    def disable(fn: Callable[..., Any], *_: object, **__: object) -> Callable[..., Any]:
+        return fn
+
+    def __getattr__(self, name: str) -> Any:
+        if sys.modules.get(self.name) is self:
+            del sys.modules[self.name]
+        torch._dynamo = importlib.import_module(self.name)
+        return getattr(torch._dynamo, name)
 
 
 def _measure(source: str, size: str) -> list[int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import hashlib
 import json
 import os
@@ -12,6 +13,8 @@ import subprocess
 import sysconfig
 import tempfile
 import threading
+import time
+from collections.abc import Generator
 from pathlib import Path
 
 from tools.build.toolchain import Toolchain
@@ -23,6 +26,8 @@ BRIDGE = HERE / "bridge"
 BRIDGE_SECONDS = 600.0
 _NAME = "libkfast_bridge.so"
 _lock = threading.Lock()
+# Runs the compiler given behind the target folder, and moves what it made into place, or away.
+_FINISH = 'to=$1; shift; if "$@"; then mv -T "$PWD" "$to" || true; else code=$?; rm -rf "$PWD"; exit $code; fi'
 
 
 class FastKit(Record):
@@ -64,24 +69,44 @@ def prepare(toolchain: Toolchain, cache_dir: Path) -> FastKit | None:
     """The kit for `toolchain`, built into `cache_dir` if need be (about 15 s on one core, once per installation).
 
     None when it cannot be built: then only the stock route serves, and a file beside the other kits, named by the key
-    and `.failed`, holds the compiler's words. Safe for several threads and processes: each builds aside, the first to
-    finish moves into place.
+    and `.failed`, holds the compiler's words. Safe for several threads and processes: one builds and the others wait,
+    also for a compiler whose starter has ended meanwhile.
     """
     with _lock:
-        if (kit := find(toolchain, cache_dir)) is not None:
-            return kit
         kit = _kit(toolchain, cache_dir)
         failed = Path(kit.folder + ".failed")
-        if failed.is_file():
-            return None
-        try:
-            _build(toolchain, kit)
-        except KitError as error:
-            if not _PASSING.search(str(error)):
-                failed.parent.mkdir(parents=True, exist_ok=True)
-                failed.write_text(str(error), encoding="utf-8")
-            return None
+        if Path(kit.bridge).is_file() or failed.is_file():
+            return find(toolchain, cache_dir)
+        failed.parent.mkdir(parents=True, exist_ok=True)
+        with _alone(failed.parent) as held:
+            if Path(kit.bridge).is_file() or failed.is_file():
+                return find(toolchain, cache_dir)
+            try:
+                _build(toolchain, kit, held)
+            except KitError as error:
+                if not _PASSING.search(str(error)):
+                    failed.write_text(str(error), encoding="utf-8")
         return find(toolchain, cache_dir)
+
+
+@contextlib.contextmanager
+def _alone(folder: Path) -> Generator[int]:
+    """A descriptor of `folder` that locks it. Who waits longer than a build may take goes on without the lock, as
+    where the file system knows none: builds are made aside, so the worst is that one is made twice."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        give_up = time.monotonic() + BRIDGE_SECONDS
+        while time.monotonic() < give_up:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                time.sleep(0.1)
+            except OSError:
+                break
+        yield descriptor
+    finally:
+        os.close(descriptor)
 
 
 def _kit(toolchain: Toolchain, cache_dir: Path) -> FastKit:
@@ -110,9 +135,9 @@ def _with_cuda(toolchain: Toolchain) -> bool:
     return toolchain.links_cuda and toolchain.nvcc is not None
 
 
-def _build(toolchain: Toolchain, kit: FastKit) -> None:
+def _build(toolchain: Toolchain, kit: FastKit, held: int) -> None:
+    """Compile the bridge into its place. The compiler holds the descriptor `held` too, and with it the lock."""
     target = Path(kit.folder)
-    target.parent.mkdir(parents=True, exist_ok=True)
     workspace = Path(tempfile.mkdtemp(prefix="building-", dir=target.parent))
     try:
         _write_headers(toolchain, workspace / "include")
@@ -120,7 +145,8 @@ def _build(toolchain: Toolchain, kit: FastKit) -> None:
         environment = {k: v for k, v in os.environ.items() if k in {"PATH", "LD_LIBRARY_PATH"}} | {"LC_ALL": "C"}
         try:
             done = subprocess.run(
-                argv,
+                ["/bin/sh", "-c", _FINISH, "sh", str(target), *argv],
+                pass_fds=[held],
                 cwd=workspace,
                 env=environment,
                 capture_output=True,
@@ -133,8 +159,6 @@ def _build(toolchain: Toolchain, kit: FastKit) -> None:
             raise KitError(f"{' '.join(argv)}\nKilled after {BRIDGE_SECONDS:.0f} s") from error
         if done.returncode != 0:
             raise KitError(f"{' '.join(argv)}\n{done.stdout}{done.stderr}")
-        with contextlib.suppress(OSError):  # another process was first; its kit is the same
-            workspace.rename(target)
     finally:
         shutil.rmtree(workspace, ignore_errors=True)
 
