@@ -47,8 +47,9 @@ CANCELLING = 4 * 2.0**-11
 
 WELL_CONDITIONED = 0.1
 """Elsewhere digits are lost to nothing but short operands: a table of eighteen bits a value would be fp32 grade, and
-gain by it."""
+gain by it. Not so an output of few elements: a sum that long hides more by its own rounding."""
 
+FEW_ELEMENTS = 16
 TRUNCATED = 1.5 * 2.0**-10
 MOST_AT_EDGES = 2
 FEW_AT_EDGES = 10_000
@@ -107,7 +108,7 @@ def floor_limit(floor: Floor, error: Error, dtype: torch.dtype, output: int | No
     if dtype is not torch.float64 and not short and output is not None and output < len(floor.grades):
         grade_rms, grade_max = floor.grades[output]
         cancels = grade_rms > FLOOR_CLASS * CANCELLING * error.scale
-        share = few if cancels else few * WELL_CONDITIONED
+        share = few if cancels or error.elements < FEW_ELEMENTS else few * WELL_CONDITIONED
         rms, largest = max(rms, share * grade_rms), max(largest, share * grade_max)
     return Limit(rms, largest)
 

@@ -6,13 +6,16 @@ All of it is measured on the reference itself, against its fp64 oracle.
 from __future__ import annotations
 
 import copy
+import math
+import time
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import torch
 
 from tools.judge.errors import Error, measure
 from tools.judge.inputs import SPECIAL, shake
-from tools.judge.limits import FLOOR_CLASS, FLOOR_MAX, FLOOR_RMS, Floor, rounded
+from tools.judge.limits import FEW_ELEMENTS, FLOOR_CLASS, FLOOR_MAX, FLOOR_RMS, Floor, rounded
 from tools.judge.trial import Trial
 from tools.types import PrecisionClass
 
@@ -23,6 +26,9 @@ SHORTER = (PrecisionClass.TF32, PrecisionClass.FP16, PrecisionClass.BF16)
 NEAR_TIE = 2.0**-18
 NEAR_TIE_SPECIAL = 2.0**-10
 NEAR_TIE_DRAWS = 16
+JITTERS, JITTER_SECONDS = 8, 1.0
+TEN_BITS = 2.0**-11.5
+"""The spread of the relative error of rounding to ten mantissa bits, over a binade, is that of so much at random."""
 
 
 def fp32_floor(bench: Bench, trial: Trial) -> Floor:
@@ -35,17 +41,36 @@ def fp32_floor(bench: Bench, trial: Trial) -> Floor:
     if bench.oracle != "fp32" and not bench.uses_rng:
         found = {name: rounded_errors(bench, trial, name) for name in SHORTER}
     rms, largest = _relative([error for evaluation in evaluations for error in evaluation])
+    jitters = _jitters(bench, trial) if found else []
     return Floor(
         rms,
         largest,
         {name: _relative(row) for name, row in found.items()},
         _relative(trial.errors)[0],
         1,
-        tuple(_grade(i, evaluations, found) for i in range(len(trial.oracle))),
+        tuple(_grade(i, evaluations, found, jitters) for i in range(len(trial.oracle))),
     )
 
 
-def _grade(i: int, evaluations: list[list[Error]], found: dict[PrecisionClass, list[Error]]) -> tuple[float, float]:
+def _jitters(bench: Bench, trial: Trial) -> list[list[Error]]:
+    """Errors under random changes of inputs and weights, of the size that rounding to ten bits has: an output of few
+    elements is a sample so small that one rounding of it may be near zero by luck. Empty where no output is."""
+    if not any(t.is_floating_point() and 0 < t.numel() < FEW_ELEMENTS for t in trial.oracle):
+        return []
+    generator = torch.Generator(bench.device).manual_seed(trial.seed % 2**31)
+    found: list[list[Error]] = []
+    stop = time.monotonic() + JITTER_SECONDS
+    while len(found) < JITTERS and (not found or time.monotonic() < stop):
+        found.append(_changed(bench, trial, lambda t: shake(t.double(), TEN_BITS, generator)))
+    return found
+
+
+def _grade(
+    i: int,
+    evaluations: list[list[Error]],
+    found: dict[PrecisionClass, list[Error]],
+    jitters: list[list[Error]],
+) -> tuple[float, float]:
     """What of an error of output `i` is fp32 grade, in its own units: RMS and maximum."""
     honest = [evaluation[i] for evaluation in evaluations if i < len(evaluation)]
     rms = FLOOR_RMS * max((e.rms for e in honest), default=0.0)
@@ -56,6 +81,10 @@ def _grade(i: int, evaluations: list[list[Error]], found: dict[PrecisionClass, l
             error = found[name][i]
             rms = max(rms, FLOOR_CLASS * error.rms / bits)
             largest = max(largest, 2 * FLOOR_CLASS * error.maximum / bits)
+    drawn = [errors[i] for errors in jitters if i < len(errors) and 0 < errors[i].elements < FEW_ELEMENTS]
+    if drawn:
+        spread = math.sqrt(sum(e.rms**2 for e in drawn) / len(drawn))
+        rms, largest = max(rms, FLOOR_CLASS * spread), max(largest, 2 * FLOOR_CLASS * max(e.maximum for e in drawn))
     return rms, largest
 
 
@@ -68,17 +97,23 @@ def _strict(bench: Bench, trial: Trial, tf32: bool | None = False) -> list[Error
 
 def rounded_errors(bench: Bench, trial: Trial, name: PrecisionClass) -> list[Error]:
     """What rounding inputs and weights to a class changes in each output, the rest being exact."""
+    return _changed(bench, trial, lambda t: rounded(t.double(), name))
+
+
+def _changed(bench: Bench, trial: Trial, change: Callable[[torch.Tensor], torch.Tensor]) -> list[Error]:
+    """What `change` of inputs and weights, in fp64, changes in each output."""
     short = copy.deepcopy(bench.oracle_model)
     with torch.no_grad():
         for parameter in [*short.parameters(), *short.buffers()]:
-            parameter.data = rounded(parameter.data, name)
+            if parameter.is_floating_point():
+                parameter.data = change(parameter.data)
     outputs = bench.double.run(
         short,
         trial.spec,
         trial.tensors,
         mutated=trial.mutated,
         reference=trial.reference,
-        prepare=lambda t: rounded(t.double(), name),
+        prepare=change,
     )
     return [measure(s, o) for s, o in zip(outputs, trial.oracle, strict=False)]
 
