@@ -19,6 +19,7 @@ from torch.overrides import TorchFunctionMode
 
 from problems import ProblemError
 from tools.judge.deadline import deadline
+from tools.judge.module_state import State, steady
 from tools.judge.variation import Repair
 from tools.worker.trees import TreeError, flatten, unflatten
 
@@ -71,6 +72,12 @@ class Reference:
         self.draw_seconds = 0.0
         """How long the last draw took."""
 
+        self.changing: tuple[str, ...] = ()
+        """Buffers that forward changes. Every run starts from what the model has there, and leaves that as it was."""
+
+        self.after: State = {}
+        """What the last run made of these."""
+
         self.overrides: dict[str, Any] = {}
         if size != "full":
             self.overrides = dict(getattr(self.module, size.upper(), {}))
@@ -120,7 +127,7 @@ class Reference:
         """One forward without gradients: the outputs' description and tensors. `seed` reseeds before (dropout)."""
         if seed is not None:
             torch.manual_seed(seed)
-        with torch.no_grad(), precision(tf32=tf32):
+        with torch.no_grad(), precision(tf32=tf32), steady(model, self.changing, self.after):
             output = model(*unflatten(spec, tensors))
         try:
             return flatten(output)

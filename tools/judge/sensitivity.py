@@ -27,6 +27,7 @@ NEAR_TIE_DRAWS = 16
 
 def fp32_floor(bench: Bench, trial: Trial) -> Floor:
     """Errors of honest fp32 evaluations, and of the same mathematics on operands rounded to each class."""
+    count = len(trial.oracle)
     evaluations = [_strict(bench, trial)]
     if bench.device == "cpu":
         with torch.backends.mkldnn.flags(enabled=False):
@@ -34,14 +35,14 @@ def fp32_floor(bench: Bench, trial: Trial) -> Floor:
     found: dict[PrecisionClass, list[Error]] = {}
     if bench.oracle != "fp32" and not bench.uses_rng:
         found = {name: rounded_errors(bench, trial, name) for name in SHORTER}
-    rms, largest = _relative([error for evaluation in evaluations for error in evaluation])
+    rms, largest = _relative([error for evaluation in evaluations for error in evaluation[:count]])
     return Floor(
         rms,
         largest,
-        {name: _relative(row) for name, row in found.items()},
+        {name: _relative(row[:count]) for name, row in found.items()},
         _relative(trial.errors)[0],
         1,
-        tuple(_grade(i, evaluations, found) for i in range(len(trial.oracle))),
+        tuple(_grade(i, evaluations, found) for i in range(count + len(trial.state))),
     )
 
 
@@ -63,11 +64,19 @@ def _strict(bench: Bench, trial: Trial, tf32: bool | None = False) -> list[Error
     given = [t.clone() for t in trial.tensors]
     seed = trial.seed if bench.uses_rng else None
     outputs = bench.problem.run(bench.model, trial.spec, given, tf32=tf32, seed=seed)[1]
-    return [measure(s, o) for s, o in zip(outputs, trial.oracle, strict=False)]
+    return _all_errors(bench, trial, outputs)
+
+
+def _all_errors(bench: Bench, trial: Trial, outputs: list[torch.Tensor]) -> list[Error]:
+    """Errors of outputs and, behind them, of the buffers that the run has changed."""
+    errors = [measure(s, o) for s, o in zip(outputs, trial.oracle, strict=False)]
+    after = bench.problem.after
+    return errors + [measure(after[change.name].to(bench.device), change.truth) for change in trial.state]
 
 
 def rounded_errors(bench: Bench, trial: Trial, name: PrecisionClass) -> list[Error]:
-    """What rounding inputs and weights to a class changes in each output, the rest being exact."""
+    """What rounding inputs and weights to a class changes in each output, and in each buffer that forward changes, the
+    rest being exact."""
     short = copy.deepcopy(bench.oracle_model)
     with torch.no_grad():
         for parameter in [*short.parameters(), *short.buffers()]:
@@ -80,7 +89,7 @@ def rounded_errors(bench: Bench, trial: Trial, name: PrecisionClass) -> list[Err
         reference=trial.reference,
         prepare=lambda t: rounded(t.double(), name),
     )
-    return [measure(s, o) for s, o in zip(outputs, trial.oracle, strict=False)]
+    return _all_errors(bench, trial, outputs)
 
 
 def ambiguous(bench: Bench, trial: Trial, output: int, least: float = 0.0) -> torch.Tensor:

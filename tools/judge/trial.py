@@ -10,6 +10,18 @@ import torch
 from tools.judge.errors import Error
 
 
+@dataclass(frozen=True)
+class Change:
+    """What one forward makes of a buffer of the module: its values before, after the reference's forward and, as
+    `truth`, after the oracle's; `error` is that of `after`."""
+
+    name: str
+    before: torch.Tensor
+    after: torch.Tensor
+    truth: torch.Tensor
+    error: Error
+
+
 @dataclass
 class Trial:
     """One set of inputs with what the reference and the oracle make of it. Tensors are on the device."""
@@ -30,6 +42,10 @@ class Trial:
     may_change: list[int] = field(default_factory=list)
     """Indices of all inputs that the reference itself changes."""
 
+    state: list[Change] = field(default_factory=list)
+    """Buffers that the reference's forward changes."""
+
     @property
     def bytes(self) -> int:
-        return sum(t.nbytes for group in (self.tensors, self.reference, self.oracle) for t in group)
+        kept = [t for change in self.state for t in (change.before, change.after, change.truth)]
+        return sum(t.nbytes for group in (self.tensors, self.reference, self.oracle, kept) for t in group)
