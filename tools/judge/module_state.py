@@ -11,7 +11,7 @@ import contextlib
 from collections.abc import Generator, Iterable
 
 import torch
-from torch.nn.modules.batchnorm import _NormBase  # pyright: ignore[reportPrivateUsage]
+from torch.nn.modules.batchnorm import _BatchNorm, _NormBase  # pyright: ignore[reportPrivateUsage]
 
 from tools.judge.errors import identical
 
@@ -77,7 +77,7 @@ def update_rule(model: torch.nn.Module, name: str) -> str:
     """How the module updates that buffer, where it is known: words that complete "the reference …", else empty."""
     owner, leaf = _owner(model, name)
     of = {"running_mean": "mean", "running_var": "variance (divided by n - 1)"}.get(leaf)
-    if not isinstance(owner, _NormBase):
+    if not isinstance(owner, _BatchNorm):
         return ""
     if leaf == "num_batches_tracked":
         return "adds 1 to it in every forward"

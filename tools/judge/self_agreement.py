@@ -75,7 +75,11 @@ def arithmetic(exam: Examination) -> None:
             "candidate that draws the same numbers in the same order can be right"
         )
         exam.note("reference_random", "note", summary)
-    elif exam.bench.oracle == "fp32":
+    names = exam.bench.problem.changing
+    if names and exam.rules.allclose is None:
+        summary = f"forward changes the buffers {', '.join(names[:6])}{', …' * (len(names) > 6)}: a candidate must too"
+        exam.note("reference_state", "note", summary, buffers=list(names[:20]))
+    if not exam.bench.uses_rng and exam.bench.oracle == "fp32":
         summary = "the reference can't be evaluated in fp64 here: candidates are held against strict fp32"
         exam.note("oracle_fp32", "note", summary)
     errors = [e for e in exam.first.errors if e.scale > 0 and not e.unsound]

@@ -91,7 +91,9 @@ def _wrong(bench: Bench, change: Change, value: torch.Tensor | None, limit: Limi
     name, rest = change.name, f"the reference's forward {_effect(bench, change)}"
     facts: dict[str, Fact] = {"buffer": name}
     if value is None:
-        summary = f"the buffer {name} is gone after forward, or of another shape or dtype; {rest}: keep it, and update it"
+        summary = (
+            f"the buffer {name} is gone after forward, or of another shape or dtype; {rest}: keep it, and update it"
+        )
         return observe("state_not_updated", summary, **facts)
     if change.after.is_floating_point():
         error = measure(value, change.truth)

@@ -30,7 +30,9 @@ class TimedOutputs:
         first = bench.trial(OWN, 0)
         self._allowed = [_allowance(bench, first, i, demanded) for i in range(len(first.reference))]
         self.outlier = is_summary(first) and bench.trial(HUGE, 0).sound
-        self._state = {first.state[i].name: _state_allowance(bench, first, i, demanded) for i in comparable(bench, first)}
+        self._state = {
+            first.state[i].name: _state_allowance(bench, first, i, demanded) for i in comparable(bench, first)
+        }
 
     def verify(self, candidate: list[torch.Tensor], reference: list[torch.Tensor]) -> None:
         """Raises CandidateFailed unless the candidate's outputs are the reference's."""
