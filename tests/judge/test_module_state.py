@@ -1,4 +1,4 @@
-"""Buffers that forward changes: found, put back after every forward, and compared with what a candidate leaves there."""
+"""Buffers that forward changes: found, put back after every forward, compared with what a candidate leaves there."""
 
 from __future__ import annotations
 

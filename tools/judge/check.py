@@ -2,8 +2,8 @@
 
 The order is: the problem's own inputs (fresh secret seeds, alternating between two places in memory), one element
 changed in place, identical runs compared bit by bit, two outputs held at once, inputs that arrive late on the stream,
-other kinds of inputs, other weights, buffers that forward changes, and where the time goes. On CUDA the whole check runs in a process with a guarded,
-poisoned allocator; timing uses another one.
+other kinds of inputs, other weights, buffers that forward changes, and where the time goes. On CUDA the whole check
+runs in a process with a guarded, poisoned allocator; timing uses another one.
 """
 
 from __future__ import annotations

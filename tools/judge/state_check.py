@@ -16,7 +16,7 @@ from tools.judge import limits as rule
 from tools.judge import module_state
 from tools.judge.bench import Bench
 from tools.judge.errors import identical, measure, worst_element, wrong_elements
-from tools.judge.findings import Fact, observe
+from tools.judge.findings import observe
 from tools.judge.limits import Limit
 from tools.judge.outcome import Failed
 from tools.judge.repeats import POISONS
@@ -89,12 +89,11 @@ def _hold(check: Check, trial: Trial) -> None:
 
 def _wrong(bench: Bench, change: Change, value: torch.Tensor | None, limit: Limit) -> Finding | None:
     name, rest = change.name, f"the reference's forward {_effect(bench, change)}"
-    facts: dict[str, Fact] = {"buffer": name}
     if value is None:
         summary = (
             f"the buffer {name} is gone after forward, or of another shape or dtype; {rest}: keep it, and update it"
         )
-        return observe("state_not_updated", summary, **facts)
+        return observe("state_not_updated", summary, buffer=name)
     if change.after.is_floating_point():
         error = measure(value, change.truth)
         if limit.admits(error):
@@ -106,14 +105,14 @@ def _wrong(bench: Bench, change: Change, value: torch.Tensor | None, limit: Limi
             return None
     if identical(value, change.before):
         summary = f"leaves the buffer {name} as it was; {rest}: do that in forward too"
-        return observe("state_not_updated", summary, **facts)
+        return observe("state_not_updated", summary, buffer=name)
     where = worst_element(value, change.truth)
     mine, right = float(value[tuple(where)]), float(change.truth[tuple(where)])
     summary = (
-        f"leaves wrong values in the buffer {name}: {count} of {value.numel()}, at {where} {mine:.6g} where {right:.6g} "
-        f"is right; {rest}"
+        f"leaves wrong values in the buffer {name}: {count} of {value.numel()}, at {where} {mine:.6g} "
+        f"where {right:.6g} is right; {rest}"
     )
-    return observe("wrong_state", summary, **facts, wrong=count, elements=value.numel())
+    return observe("wrong_state", summary, buffer=name, wrong=count, elements=value.numel())
 
 
 def _note_counter(check: Check, change: Change, value: torch.Tensor | None) -> None:
