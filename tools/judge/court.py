@@ -215,9 +215,10 @@ class Court:
             self.bench.arenas,
             args,
             Limits(seconds=WORKER_SECONDS),
-            readable=[self.cache_dir],
+            readable=[],
             hidden=self.hidden,
             sandboxed=not trusted,
+            cache_dir=self.cache_dir,
         )
 
     def refill(self) -> None:

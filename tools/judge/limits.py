@@ -83,7 +83,7 @@ class Floor:
     reference_rms: float
     reduction: int
     grades: tuple[tuple[float, float], ...] = ()
-    """For each output, then for each buffer that forward changes, in its own units: the RMS and maximum error that count
+    """For each output, then each buffer that forward changes, in its own units: the RMS and maximum error that count
     as fp32 grade on the problem's own inputs, however small the output is there."""
 
     @property

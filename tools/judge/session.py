@@ -61,7 +61,7 @@ class Session:
             {
                 "op": "load",
                 "source": self.program.source,
-                "modules": self.program.modules,
+                "modules": self.worker.lend(self.program.modules),
                 "overrides": self.program.overrides or {},
                 **self._construction(self.bench.seed),
             },
