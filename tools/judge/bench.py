@@ -28,7 +28,7 @@ from tools.judge.oracle import DoubleOracle
 from tools.judge.preflight import check_size
 from tools.judge.reference import Reference, oracle_model
 from tools.judge.sensitivity import fp32_floor
-from tools.judge.trial import Change, Trial
+from tools.judge.trial import Trial, changes
 from tools.judge.variation import Repair
 from tools.types import PrecisionClass
 from tools.worker.arena import CANARY, Arena, Layout, guards, tensor_at
@@ -123,9 +123,10 @@ class Bench:
         versions = [t._version for t in given]
         rng = seed if self.uses_rng else None
         began = time.monotonic()
-        before = module_state.copied(model, self.problem.changing)
         outputs, reference = self.problem.run(model, spec, given, seed=rng)
         after = dict(self.problem.after)
+        if kind == OWN:
+            self.problem.settle(reference)
         self.synchronize()
         self.reference_seconds = max(self.reference_seconds, time.monotonic() - began)
         changed = [i for i, t in enumerate(given) if t._version != versions[i]]
@@ -137,8 +138,7 @@ class Bench:
         mutated = [i for i in changed if given[i].data_ptr() not in returned]
         reference = [t.detach() for t in reference] + [given[i] for i in mutated]
         truth = self._truth(model, oracle, spec, tensors, rng, mutated, reference)
-        exact = {name: value.to(self.device) for name, value in self.problem.after.items()}
-        state = [Change(n, before[n], v, exact[n], measure(v, exact[n])) for n, v in after.items()]
+        state = changes(module_state.copied(model, self.problem.changing), after, self.problem.after)
         errors = [measure(r, o) for r, o in zip(reference, truth, strict=True)]
         sound = all(
             e.unsound == 0 and (not r.is_floating_point() or e.relative < 0.05 or e.scale == 0)

@@ -7,7 +7,8 @@ from typing import Any
 
 import torch
 
-from tools.judge.errors import Error
+from tools.judge.errors import Error, measure
+from tools.judge.module_state import State
 
 
 @dataclass(frozen=True)
@@ -20,6 +21,12 @@ class Change:
     after: torch.Tensor
     truth: torch.Tensor
     error: Error
+
+
+def changes(before: State, after: State, truth: State) -> list[Change]:
+    """What a forward made of each buffer: its values before, after the reference's and after the oracle's."""
+    exact = {name: truth[name].to(value.device) for name, value in after.items()}
+    return [Change(n, before[n], v, exact[n], measure(v, exact[n])) for n, v in after.items()]
 
 
 @dataclass
