@@ -12,7 +12,9 @@ from tests.cases.judging import HERE, CaseEvaluator, judge, load_cases, open_eva
 from tools.judge.bench import Bench
 from tools.judge.inputs import OWN
 from tools.judge.module_state import changed, counters, steady, update_rule
+from tools.judge.outcome import Rules
 from tools.judge.reference import oracle_model
+from tools.judge.soundness import examine
 from tools.types import Finding
 
 CASES = {case.name: case for case in load_cases(HERE, "cpu")}
@@ -91,6 +93,17 @@ def test_every_forward_of_the_reference_starts_from_the_same_state():
             assert torch.allclose(variance.truth, x.var((0, 2, 3)), rtol=1e-12)
             assert 0 < variance.error.relative < 1e-6
         assert bench.model.state_dict()["bn.num_batches_tracked"].item() == 0
+    finally:
+        bench.close()
+
+
+def test_buffers_that_count_are_said_of_the_problem():
+    bench = Bench(problem("batch_norm_relu"), "full", "cpu")
+    try:
+        (note,) = [note for note in examine(bench, Rules()).notes if note.code == "reference_state"]
+        assert note.summary.startswith("forward changes buffers (bn.running_mean, bn.running_var), and")
+        plain = examine(bench, Rules(allclose=(1e-4, 1e-4))).notes
+        assert "reference_state" not in {note.code for note in plain}
     finally:
         bench.close()
 
