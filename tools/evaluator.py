@@ -128,7 +128,7 @@ class Evaluator:
             build,
             device=settings.device,
             seconds=seconds,
-            readable=[settings.cache_dir],
+            cache_dir=settings.cache_dir,
             hidden=settings.hidden,
         )
 
@@ -246,7 +246,7 @@ class Evaluator:
             "repair_inputs": settings.repair_inputs,
             "compile_baselines": settings.compile_baselines,
             "autotune_baseline": settings.autotune_baseline,
-            "cache_dir": str(settings.cache_dir),
+            "cache_dir": str(settings.cache_dir.absolute()),
             "hidden": [str(path.absolute()) for path in settings.hidden],
             "compiler": self._builder.toolchain.describe(cuda=settings.device == "cuda"),
             "sampler": str(self._libraries.sampler) if self._libraries.sampler else None,

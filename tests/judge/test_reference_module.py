@@ -158,9 +158,12 @@ def test_no_gradients_are_kept():
     ("source", "said"),
     [
         (HEAD + "1/0", r"the problem file raised ZeroDivisionError: division by zero \(line 7 of the problem\)"),
-        (HEAD, "the problem file defines no Model"),
-        (HEAD + "class Model(nn.Module): pass", "the problem file defines no get_inputs"),
-        (HEAD + "class Model: pass\ndef get_inputs(): return []\ndef get_init_inputs(): return 3", "returns a int"),
+        (HEAD, "the problem file defines no Model once it has run: define it"),
+        (HEAD + "class Model(nn.Module): pass", "the problem file defines no get_inputs once it has run"),
+        (
+            HEAD + "class Model: pass\ndef get_inputs(): return []\ndef get_init_inputs(): return 3",
+            r"get_init_inputs\(\) returns a value of type int and no list: return a list with the arguments of Model, ",
+        ),
         (HEAD + "raise SystemExit(0)", "the problem file raised SystemExit"),
         (HEAD + "class Model(\n", "the problem file raised SyntaxError"),
     ],
@@ -173,9 +176,9 @@ def test_a_problem_file_that_is_none_is_refused_with_its_line(source: str, said:
 @pytest.mark.parametrize(
     ("inputs", "said"),
     [
-        ("[]", "returns no tensor"),
-        ("3", "returns a int: it must return a list"),
-        ("[object()]", "returns a value of type object"),
+        ("[]", r"returns no tensor: return a list with the arguments of Model\.forward"),
+        ("3", "returns a value of type int and no list: return a list"),
+        ("[object()]", "returns a value of type object, .* candidate: return tensors, numbers"),
         ("[torch.randn(n, missing)]", r"get_inputs raised NameError.*line 18 of the problem"),
     ],
 )

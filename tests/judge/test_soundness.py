@@ -52,7 +52,9 @@ def test_every_bundled_problem_can_be_judged(make: Make, name: str):
     found = soundness.examine(make(load_problem(name).source, "small"), ORACLE)  # pyright: ignore[reportCallIssue]
     assert found.judgeable
     # The mean of many draws hardly varies: a constant passes for it here and there, and other inputs tell.
-    allowed = {"plain_allclose_blind"} | ({"constant_passes"} if name == "basics/mse_loss" else set())
+    allowed = {"plain_allclose_blind", "reference_state"} | (
+        {"constant_passes"} if name == "basics/mse_loss" else set()
+    )
     assert {n.code for n in found.notes} <= allowed
 
 

@@ -62,7 +62,11 @@ def test_what_matters_for_correctness_is_told_and_the_rest_is_not():
     text = prompt(
         Finding(code="reference_not_finite", severity="warning", summary="4 of 8 elements of the reference are NaN"),
         Finding(code="plain_allclose_blind", severity="note", summary="a plain allclose is passed by zeros"),
+        Finding(
+            code="reference_state", severity="note", summary="forward changes buffers (bn.running_mean), and so on"
+        ),
     )
+    assert "Of the problem itself: forward changes buffers (bn.running_mean), and so on." in text
     assert "Of the problem itself: 4 of 8 elements of the reference are NaN." in text
     assert "plain allclose is passed" not in text
 

@@ -29,6 +29,7 @@ from tools.build.standalone import completed, differs, with_preamble
 from tools.build.stock import compile_stock
 from tools.build.target import DEFAULT_ARCH, device_arch
 from tools.build.toolchain import Toolchain, find_toolchain
+from tools.build.visible import visible
 from tools.nursery import Nursery
 from tools.types import BuildResult, BuiltModule, Diagnostic, Finding, SandboxLevel, Verdict
 
@@ -173,7 +174,7 @@ class Builder:
             source,
             properties=self.properties,
             init_args=init_args,
-            hidden=self.hidden,
+            hidden=[*self.hidden, self.cache.folder],
             script=script,
         )
 
@@ -226,7 +227,8 @@ class Builder:
 
     def _commands(self, folder: Path, seconds: float) -> Commands:
         programs = self.toolchain.program_folders
-        return Commands(folder, seconds, self.level, programs, readable=self.toolchain.readable)
+        shown = [*self.toolchain.readable, *visible(self.cache.folder)]
+        return Commands(folder, seconds, self.level, programs, readable=shown, hidden=[*self.hidden, self.cache.folder])
 
     def _last_word(self, call: BuildCall, fast: CompileOutcome) -> CompileOutcome | None:
         """The fast route's outcome where it decides: it built, took too long, or the stock one must fail as well."""

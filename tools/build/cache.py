@@ -15,6 +15,7 @@ from typing import Any
 
 from tools.build.calls import BuildCall, CompileOutcome
 from tools.build.toolchain import Toolchain
+from tools.build.visible import LENT
 
 _RECORD = "build.json"
 # Part of every key: a change in how we compile must not find old builds.
@@ -79,11 +80,12 @@ class BuildCache:
             shutil.rmtree(folder, ignore_errors=True)
 
     def _sweep(self) -> None:
-        """Remove what builds left that were killed with all their processes, a day after."""
-        with contextlib.suppress(OSError):
-            for left in (self.folder / "building").iterdir():
-                if time.time() - left.stat().st_mtime > _STALE_SECONDS:
-                    shutil.rmtree(left, ignore_errors=True)
+        """Remove what builds and workers left that were killed with all their processes, a day after."""
+        for name in ("building", LENT):
+            with contextlib.suppress(OSError):
+                for left in (self.folder / name).iterdir():
+                    if time.time() - left.stat().st_mtime > _STALE_SECONDS:
+                        shutil.rmtree(left, ignore_errors=True)
 
     def keep(self, key: str, workspace: Path, outcome: CompileOutcome) -> Path:
         """Move a finished build into place, without its object files. One that came first stays, and serves as well."""

@@ -39,7 +39,7 @@ class Commands:
     """Runs the commands of one build inside `folder`, for `seconds` from the first one's start.
 
     Waiting for a free slot does not count. `path` are folders to find programs in, before the system's;
-    `readable` are kept visible where the sandbox would hide them (below /tmp).
+    `readable` are kept visible where the sandbox would hide them (below /tmp or a `hidden` path).
     """
 
     folder: Path
@@ -47,6 +47,7 @@ class Commands:
     level: SandboxLevel
     path: list[str] = field(default_factory=list)
     readable: list[Path] = field(default_factory=list)
+    hidden: list[Path] = field(default_factory=list)
     log: list[str] = field(default_factory=list)
     _deadline: float | None = None
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -91,6 +92,7 @@ class Commands:
             ),
             writable=[self.folder],
             readable=self.readable,
+            hidden=self.hidden,
             level=self.level,
             max_output=max_output,
         )

@@ -8,6 +8,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from tools.build.visible import visible
 from tools.channel import ChannelError, ChannelTimeout, receive_json
 from tools.nursery import Child, ExitStatus, Nursery
 from tools.sandbox import Limits
@@ -53,10 +54,11 @@ def run_script(
     *,
     device: Literal["cuda", "cpu"],
     seconds: float,
-    readable: Sequence[Path] = (),
+    cache_dir: Path,
     hidden: Sequence[Path] = (),
 ) -> Experiment:
-    """Run `source` for at most `seconds` in a sandboxed child, with the libraries of `build`.
+    """Run `source` for at most `seconds` in a sandboxed child, with the libraries of `build` and nothing else of the
+    builds in `cache_dir`.
 
     A build that failed is the answer by itself. Raises NurseryError where no child can be started.
     """
@@ -68,8 +70,8 @@ def run_script(
         {"source": source, "device": device, "modules": modules},
         sandboxed=True,
         limits=Limits(seconds=START_SECONDS + seconds),
-        readable=readable,
-        hidden=hidden,
+        readable=visible(cache_dir, (m["library"] for m in modules)),
+        hidden=[*hidden, cache_dir],
     ) as child:
         reply, status = _wait(child, seconds)
     return Experiment(

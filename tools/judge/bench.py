@@ -19,6 +19,7 @@ import torch
 
 from problems import ProblemError
 from tools.judge import limits as rule
+from tools.judge import module_state
 from tools.judge.deadline import deadline
 from tools.judge.errors import measure
 from tools.judge.inputs import FAR, OWN, SPECIAL, derive
@@ -27,7 +28,7 @@ from tools.judge.oracle import DoubleOracle
 from tools.judge.preflight import check_size
 from tools.judge.reference import Reference, oracle_model
 from tools.judge.sensitivity import fp32_floor
-from tools.judge.trial import Trial
+from tools.judge.trial import Trial, changes
 from tools.judge.variation import Repair
 from tools.types import PrecisionClass
 from tools.worker.arena import CANARY, Arena, Layout, guards, tensor_at
@@ -68,7 +69,8 @@ class Bench:
         self.mutates = False
         self.reference_seconds = 0.0
         self._trials: OrderedDict[tuple[str, int], Trial] = OrderedDict()
-        self.uses_rng = self._detect_rng()
+        self.problem.changing = ()
+        self.uses_rng = self._first_forward()
         self.floor = dataclasses.replace(fp32_floor(self, self.trial(OWN, 0)), reduction=reduction)
 
     def adopt(self, repair: Repair | None) -> None:
@@ -122,6 +124,9 @@ class Bench:
         rng = seed if self.uses_rng else None
         began = time.monotonic()
         outputs, reference = self.problem.run(model, spec, given, seed=rng)
+        after = dict(self.problem.after)
+        if kind == OWN:
+            self.problem.settle(reference)
         self.synchronize()
         self.reference_seconds = max(self.reference_seconds, time.monotonic() - began)
         changed = [i for i, t in enumerate(given) if t._version != versions[i]]
@@ -133,12 +138,13 @@ class Bench:
         mutated = [i for i in changed if given[i].data_ptr() not in returned]
         reference = [t.detach() for t in reference] + [given[i] for i in mutated]
         truth = self._truth(model, oracle, spec, tensors, rng, mutated, reference)
+        state = changes(module_state.copied(model, self.problem.changing), after, self.problem.after)
         errors = [measure(r, o) for r, o in zip(reference, truth, strict=True)]
         sound = all(
             e.unsound == 0 and (not r.is_floating_point() or e.relative < 0.05 or e.scale == 0)
             for e, r in zip(errors, reference, strict=True)
         )
-        return Trial(kind, seed, spec, tensors, outputs, reference, truth, errors, sound, mutated, changed)
+        return Trial(kind, seed, spec, tensors, outputs, reference, truth, errors, sound, mutated, changed, state)
 
     def _truth(
         self,
@@ -164,8 +170,8 @@ class Bench:
         found = self.problem.run(model, spec, given, tf32=False, seed=rng)[1]
         return [t.detach() for t in found] + [given[i] for i in mutated]
 
-    def _detect_rng(self) -> bool:
-        """Whether the forward draws random numbers: two runs on the same inputs from different seeds then differ."""
+    def _first_forward(self) -> bool:
+        """Whether the forward draws random numbers; buffers that it changes are noted on the way."""
         spec, tensors = self.problem.inputs(self.seed_of(0))
         before = torch.get_rng_state()
         cuda_before = torch.cuda.get_rng_state() if self.device == "cuda" else None
@@ -174,7 +180,9 @@ class Bench:
             "sizes, or a faster device"
         )
         with deadline(FORWARD_SECONDS, slow):
-            self.problem.try_run(copy.deepcopy(self.model), spec, [t.clone() for t in tensors])
+            used = copy.deepcopy(self.model)
+            self.problem.try_run(used, spec, [t.clone() for t in tensors])
+        self.problem.changing = module_state.changed(self.model, used)
         moved = not torch.equal(before, torch.get_rng_state())
         return moved or (cuda_before is not None and not torch.equal(cuda_before, torch.cuda.get_rng_state()))
 
@@ -194,7 +202,10 @@ class Bench:
     def _layout_outputs(self, trial: Trial) -> tuple[list[dict[str, Any]], int]:
         layout = Layout()
         places = [layout.place(torch.empty(t.shape, dtype=t.dtype, device="meta")) for t in trial.reference]
-        return places, layout.end
+        state = Layout()
+        for change in trial.state:
+            state.place(change.after)
+        return places, max(layout.end, state.end)
 
     def _create_arenas(self) -> dict[str, Arena]:
         layout = Layout()

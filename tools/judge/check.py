@@ -2,8 +2,8 @@
 
 The order is: the problem's own inputs (fresh secret seeds, alternating between two places in memory), one element
 changed in place, identical runs compared bit by bit, two outputs held at once, inputs that arrive late on the stream,
-other kinds of inputs, other weights, and where the time goes. On CUDA the whole check runs in a process with a guarded,
-poisoned allocator; timing uses another one.
+other kinds of inputs, other weights, buffers that forward changes, and where the time goes. On CUDA the whole check
+runs in a process with a guarded, poisoned allocator; timing uses another one.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from tools.judge.findings import observe
 from tools.judge.outcome import Failed, Outcome, Rules
 from tools.judge.repeats import POISONS, held_output, identical_runs, late_inputs
 from tools.judge.session import Session
+from tools.judge.state_check import state_after
 from tools.judge.timed_outputs import is_summary
 from tools.judge.trial import Trial
 from tools.judge.weights import vary_constants
@@ -52,6 +53,7 @@ class Check:
             partial(late_inputs, self),
             self._special,
             self._weights,
+            partial(state_after, self),
             self._profile,
         ]
         if self.rules.allclose is not None:
@@ -137,7 +139,8 @@ class Check:
             )
             raise Failed(Verdict.WRONG_RESULT, finding)
 
-    def _compare(self, trial: Trial, reply: Reply, slot: int) -> Comparison:
+    def compare_trial(self, trial: Trial, reply: Reply, slot: int) -> Comparison:
+        """A reply held against its trial, and kept among the results."""
         found = compare(self.bench, trial, reply, slot, self.rules.demanded, allclose=self.rules.allclose)
         self.outcome.trials.append(found.result)
         return found
@@ -151,7 +154,7 @@ class Check:
         """One draw of the problem's own inputs. Raises Failed or CandidateFailed."""
         trial, slot = self.bench.trial(kinds.OWN, index), index % 2
         reply = self.execute(trial, slot, POISONS[index % 2])
-        found = self._compare(trial, reply, slot)
+        found = self.compare_trial(trial, reply, slot)
         if not found.passed:
             raise self._explain(trial, found, slot, index)
         self.outcome.own.append(found)
@@ -212,7 +215,7 @@ class Check:
         trial = self.bench.compute(kinds.ELEMENT, base.seed, base.spec, changed)
         if not trial.sound or all(identical(a, b) for a, b in zip(trial.reference, base.reference, strict=True)):
             return
-        found = self._compare(trial, self.execute(trial, slot, POISONS[0]), slot)
+        found = self.compare_trial(trial, self.execute(trial, slot, POISONS[0]), slot)
         if found.passed:
             return
         if self._stale(found):
@@ -241,7 +244,7 @@ class Check:
             trial = self.bench.trial(kind, index)
             if not trial.sound:
                 continue
-            found = self._compare(trial, self.execute(trial, position % 2, POISONS[position % 2]), position % 2)
+            found = self.compare_trial(trial, self.execute(trial, position % 2, POISONS[position % 2]), position % 2)
             if not found.passed:
                 if self._stale(found):
                     raise Failed(
@@ -276,7 +279,7 @@ class Check:
         if not trial.sound or all(identical(a, b) for a, b in zip(trial.reference, base.reference, strict=True)):
             return
         self.session.change_weights(other, seed)
-        found = self._compare(trial, self.execute(trial, 0, POISONS[0]), 0)
+        found = self.compare_trial(trial, self.execute(trial, 0, POISONS[0]), 0)
         self.session.restore_weights()
         if not found.passed:
             finding = observe(

@@ -8,6 +8,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from tools.build.visible import LentBuilds, visible
 from tools.channel import ChannelClosed, ChannelGarbage, ChannelTimeout, receive_json, send_json
 from tools.judge.findings import observe
 from tools.nursery import Child, ExitStatus, Nursery
@@ -75,7 +76,10 @@ class Failure(BaseModel):
 
 
 class Worker:
-    """A sandboxed process for one candidate. `start` returns at once; the first request waits until it is warm."""
+    """A sandboxed process for one candidate. `start` returns at once; the first request waits until it is warm.
+
+    Of the build cache in `cache_dir` it sees what holds no candidate's work, and the libraries that are lent to it.
+    """
 
     def __init__(
         self,
@@ -87,7 +91,13 @@ class Worker:
         readable: list[Path],
         hidden: list[Path],
         sandboxed: bool = True,
+        cache_dir: Path | None = None,
     ) -> None:
+        # Which builds it is to see is known only when it is asked to load them.
+        self._lent = LentBuilds(cache_dir) if sandboxed and cache_dir is not None else None
+        if self._lent is not None and cache_dir is not None:
+            readable = [*readable, *visible(cache_dir), self._lent.folder]
+            hidden = [*hidden, cache_dir]
         fds = [a.fd for a in arenas.values() if a.fd is not None]
         self.child: Child = nursery.spawn(
             "tools.worker.main:main",
@@ -124,6 +134,10 @@ class Worker:
         except ValidationError as error:
             raise self._forged(str(error.errors()[0]["msg"])) from error
 
+    def lend(self, modules: list[dict[str, str]]) -> list[dict[str, str]]:
+        """Make built libraries visible to the process. Returns them with the paths that they have there."""
+        return modules if self._lent is None else self._lent.lend(modules)
+
     def thread_times(self) -> dict[int, float]:
         """Microseconds on a processor of each thread of the process so far, by its id, as the kernel counts them."""
         found: dict[int, float] = {}
@@ -138,6 +152,8 @@ class Worker:
         self.child.kill()
         self.child.wait(2.0)
         self.child.close()
+        if self._lent is not None:
+            self._lent.close()
 
     def await_start(self) -> None:
         """Wait for the process to be warm. No candidate has run in it yet: a failure is ours, and an exception of

@@ -20,6 +20,7 @@ from tools.judge.duel import Measured, duel
 from tools.judge.findings import observe
 from tools.judge.inputs import OWN
 from tools.judge.limits import classify
+from tools.judge.module_state import steady
 from tools.judge.records import precision_report, timing_result
 from tools.judge.repair import repair
 from tools.judge.session import Program, Session
@@ -190,7 +191,8 @@ class Court:
     def _cost(self) -> ProblemCost:
         trial = self.bench.trial(OWN, 0)
         inputs = unflatten(trial.spec, trial.tensors)
-        return problem_cost(self.bench.model, list(inputs))
+        with steady(self.bench.model, self.bench.problem.changing, {}):
+            return problem_cost(self.bench.model, list(inputs))
 
     def open_session(self, program: Program, *, guarded: bool) -> Session:
         kind = "guarded" if guarded and self.device == "cuda" else "plain"
@@ -215,9 +217,10 @@ class Court:
             self.bench.arenas,
             args,
             Limits(seconds=WORKER_SECONDS),
-            readable=[self.cache_dir],
+            readable=[],
             hidden=self.hidden,
             sandboxed=not trusted,
+            cache_dir=self.cache_dir,
         )
 
     def refill(self) -> None:

@@ -84,8 +84,8 @@ class Floor:
     reference_rms: float
     reduction: int
     grades: tuple[tuple[float, float], ...] = ()
-    """For each output, in its own units: the RMS and maximum error that count as fp32 grade on the problem's own
-    inputs, however small the output is there."""
+    """For each output, then each buffer that forward changes, in its own units: the RMS and maximum error that count
+    as fp32 grade on the problem's own inputs, however small the output is there."""
 
     @property
     def reference_is_fp32(self) -> bool:

@@ -16,6 +16,7 @@ import torch
 from problems import ProblemError
 from tools.channel import ChannelClosed, receive_json, send_json
 from tools.judge.court import Court
+from tools.judge.problem_code import SMALLER
 from tools.nursery import Nursery
 
 MESSAGE_BYTES = 64 << 20
@@ -40,7 +41,11 @@ def main(sock: socket.socket, args: dict[str, Any], fds: list[int]) -> None:
         send_json(sock, {"problem_error": str(error)})
     except torch.OutOfMemoryError as error:
         send_json(
-            sock, {"problem_error": f"the problem needs more memory than the device has: {str(error).splitlines()[0]}"}
+            sock,
+            {
+                "problem_error": f"the problem needs more memory than the device has: {str(error).splitlines()[0]} "
+                + SMALLER
+            },
         )
     except Exception:
         send_json(sock, {"judge_error": traceback.format_exc()[-4000:]})

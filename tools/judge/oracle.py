@@ -88,7 +88,7 @@ class DoubleOracle:
 
     def _in_slices(self, job: _Job, reference: Tensors | None) -> Tensors | None:
         count = job.batch()
-        if count < 2 or job.mutated or (reference is None and not self.rows):
+        if count < 2 or job.mutated or self.problem.changing or (reference is None and not self.rows):
             return None
         rows = self.rows or (count + 1) // 2
         while rows:

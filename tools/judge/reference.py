@@ -19,10 +19,11 @@ from torch.overrides import TorchFunctionMode
 
 from problems import ProblemError
 from tools.judge.deadline import deadline
+from tools.judge.module_state import State, steady
+from tools.judge.problem_code import PROBLEM_FILE, WANTED, arguments, as_list, call, form, results, same_form
 from tools.judge.variation import Repair
-from tools.worker.trees import TreeError, flatten, unflatten
+from tools.worker.trees import unflatten
 
-PROBLEM_FILE = "problem.py"
 DRAW_SECONDS = 60.0
 _FLOATS = (torch.float16, torch.bfloat16, torch.float32)
 
@@ -71,19 +72,33 @@ class Reference:
         self.draw_seconds = 0.0
         """How long the last draw took."""
 
+        self.changing: tuple[str, ...] = ()
+        """Buffers that forward changes. Every run starts from what the model has there, and leaves that as it was."""
+
+        self.after: State = {}
+        """What the last run made of these."""
+
+        self._form: list[str] = []
+        self._outputs: list[str] = []
         self.overrides: dict[str, Any] = {}
         if size != "full":
             self.overrides = dict(getattr(self.module, size.upper(), {}))
             vars(self.module).update(self.overrides)
         self.init_args: list[Any] = []
         if hasattr(self.module, "get_init_inputs"):
-            self.init_args = _as_list(_call("get_init_inputs", self.module.get_init_inputs), "get_init_inputs")
+            self.init_args = as_list("get_init_inputs", call("get_init_inputs", self.module.get_init_inputs))
+            arguments("get_init_inputs", self.init_args)
 
     def build(self, seed: int) -> torch.nn.Module:
         """The module, constructed under `seed` on the CPU's generator and moved to the device, in train mode as
         made."""
         torch.manual_seed(seed)
-        model = _call("Model(...)", lambda: self.module.Model(*copy.deepcopy(self.init_args)))
+        model = call("Model(...)", lambda: self.module.Model(*copy.deepcopy(self.init_args)))
+        if not isinstance(model, torch.nn.Module):
+            raise ProblemError(
+                f"Model(...) makes a value of type {type(model).__name__}, which is no torch.nn.Module: derive class "
+                "Model from nn.Module."
+            )
         if self.repair is not None:
             self.repair.weights(model, seed)
         return model.to(self.device)
@@ -97,14 +112,13 @@ class Reference:
             "and without loops, or use smaller sizes (--size small)"
         )
         with torch.device(self.device), deadline(DRAW_SECONDS, slow):
-            values = _call("get_inputs", self.module.get_inputs)
+            values = call("get_inputs", self.module.get_inputs)
         self.draw_seconds = time.monotonic() - began
-        try:
-            spec, tensors = flatten(_as_list(values, "get_inputs"))
-        except TreeError as error:
-            raise ProblemError(f"get_inputs() returns {error}, which can't be handed to a candidate") from error
+        spec, tensors = arguments("get_inputs", as_list("get_inputs", values))
         if not tensors:
-            raise ProblemError("get_inputs() returns no tensor: return a list with the arguments of Model.forward")
+            raise ProblemError(f"get_inputs() returns no tensor: {WANTED['get_inputs']}.")
+        self._form = self._form or form(tensors)
+        same_form("get_inputs", self._form, form(tensors))
         tensors = [t.detach().to(self.device) for t in tensors]
         return spec, tensors if self.repair is None else self.repair.inputs(tensors, seed)
 
@@ -120,16 +134,19 @@ class Reference:
         """One forward without gradients: the outputs' description and tensors. `seed` reseeds before (dropout)."""
         if seed is not None:
             torch.manual_seed(seed)
-        with torch.no_grad(), precision(tf32=tf32):
+        with torch.no_grad(), precision(tf32=tf32), steady(model, self.changing, self.after):
             output = model(*unflatten(spec, tensors))
-        try:
-            return flatten(output)
-        except TreeError as error:
-            raise ProblemError(f"Model.forward returns {error}, which can't be compared") from error
+        return results(output)
+
+    def settle(self, outputs: list[torch.Tensor]) -> None:
+        """Note the shapes and dtypes of the outputs on the problem's own inputs. Raises ProblemError when they are
+        others than before."""
+        self._outputs = self._outputs or form(outputs)
+        same_form("Model.forward", self._outputs, form(outputs))
 
     def try_run(self, model: torch.nn.Module, spec: dict[str, Any], tensors: list[torch.Tensor]) -> None:
         """A forward for its own sake: what it raises is the problem's fault, and a ProblemError that names the line."""
-        _call("Model.forward", lambda: self.run(model, spec, tensors))
+        call("Model.forward", lambda: self.run(model, spec, tensors))
 
 
 def oracle_model(model: torch.nn.Module) -> torch.nn.Module:
@@ -155,35 +172,8 @@ def _execute(source: str) -> types.ModuleType:
     module.__file__ = PROBLEM_FILE
     sys.modules["problem"] = module
     linecache.cache[PROBLEM_FILE] = (len(source), None, source.splitlines(keepends=True), PROBLEM_FILE)
-    _call("the problem file", lambda: exec(compile(source, PROBLEM_FILE, "exec"), vars(module)))
+    call("the problem file", lambda: exec(compile(source, PROBLEM_FILE, "exec"), vars(module)))
     for name in ("Model", "get_inputs"):
         if not hasattr(module, name):
-            raise ProblemError(f"the problem file defines no {name}")
+            raise ProblemError(f"the problem file defines no {name} once it has run: define it at module level.")
     return module
-
-
-def _as_list(value: Any, name: str) -> list[Any]:
-    if isinstance(value, list | tuple):
-        return list(value)
-    if isinstance(value, torch.Tensor):
-        return [value]
-    raise ProblemError(f"{name}() returns a {type(value).__name__}: it must return a list")
-
-
-def _call(what: str, function: Any) -> Any:
-    """Run problem code; whatever it raises becomes a ProblemError that names the line."""
-    try:
-        return function()
-    except ProblemError:
-        raise
-    except torch.OutOfMemoryError as error:
-        raise ProblemError(f"{what} needs more memory than the device has: {str(error).splitlines()[0]}") from error
-    except (Exception, SystemExit) as error:
-        line = None
-        trace = error.__traceback__
-        while trace is not None:
-            if trace.tb_frame.f_code.co_filename == PROBLEM_FILE:
-                line = trace.tb_lineno
-            trace = trace.tb_next
-        where = f" (line {line} of the problem)" if line else ""
-        raise ProblemError(f"{what} raised {type(error).__name__}: {str(error)[:500]}{where}") from error

@@ -12,6 +12,7 @@ from tools.judge.errors import identical, measure
 from tools.judge.examination import Examination
 from tools.judge.limits import floor_limit
 from tools.judge.session import CALL_SECONDS
+from tools.judge.state_check import comparable
 from tools.judge.trial import Trial
 
 SLOW_DRAW_SECONDS = 3.0
@@ -75,7 +76,12 @@ def arithmetic(exam: Examination) -> None:
             "candidate that draws the same numbers in the same order can be right"
         )
         exam.note("reference_random", "note", summary)
-    elif exam.bench.oracle == "fp32":
+    names = [exam.first.state[i].name for i in comparable(exam.bench, exam.first)]
+    if names and exam.rules.allclose is None:
+        which = ", ".join(names[:6]) + ", …" * (len(names) > 6)
+        summary = f"forward changes buffers ({which}), and what it leaves there is compared too"
+        exam.note("reference_state", "note", summary, buffers=names[:20])
+    if not exam.bench.uses_rng and exam.bench.oracle == "fp32":
         summary = "the reference can't be evaluated in fp64 here: candidates are held against strict fp32"
         exam.note("oracle_fp32", "note", summary)
     errors = [e for e in exam.first.errors if e.scale > 0 and not e.unsound]

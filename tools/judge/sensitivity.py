@@ -33,6 +33,7 @@ TEN_BITS = 2.0**-11.5
 
 def fp32_floor(bench: Bench, trial: Trial) -> Floor:
     """Errors of honest fp32 evaluations, and of the same mathematics on operands rounded to each class."""
+    count = len(trial.oracle)
     evaluations = [_strict(bench, trial)]
     if bench.device == "cpu":
         with torch.backends.mkldnn.flags(enabled=False):
@@ -40,15 +41,15 @@ def fp32_floor(bench: Bench, trial: Trial) -> Floor:
     found: dict[PrecisionClass, list[Error]] = {}
     if bench.oracle != "fp32" and not bench.uses_rng:
         found = {name: rounded_errors(bench, trial, name) for name in SHORTER}
-    rms, largest = _relative([error for evaluation in evaluations for error in evaluation])
+    rms, largest = _relative([error for evaluation in evaluations for error in evaluation[:count]])
     jitters = _jitters(bench, trial) if found else []
     return Floor(
         rms,
         largest,
-        {name: _relative(row) for name, row in found.items()},
+        {name: _relative(row[:count]) for name, row in found.items()},
         _relative(trial.errors)[0],
         1,
-        tuple(_grade(i, evaluations, found, jitters) for i in range(len(trial.oracle))),
+        tuple(_grade(i, evaluations, found, jitters) for i in range(count + len(trial.state))),
     )
 
 
@@ -92,16 +93,24 @@ def _strict(bench: Bench, trial: Trial, tf32: bool | None = False) -> list[Error
     given = [t.clone() for t in trial.tensors]
     seed = trial.seed if bench.uses_rng else None
     outputs = bench.problem.run(bench.model, trial.spec, given, tf32=tf32, seed=seed)[1]
-    return [measure(s, o) for s, o in zip(outputs, trial.oracle, strict=False)]
+    return _all_errors(bench, trial, outputs)
+
+
+def _all_errors(bench: Bench, trial: Trial, outputs: list[torch.Tensor]) -> list[Error]:
+    """Errors of outputs and, behind them, of the buffers that the run has changed."""
+    errors = [measure(s, o) for s, o in zip(outputs, trial.oracle, strict=False)]
+    after = bench.problem.after
+    return errors + [measure(after[change.name].to(bench.device), change.truth) for change in trial.state]
 
 
 def rounded_errors(bench: Bench, trial: Trial, name: PrecisionClass) -> list[Error]:
-    """What rounding inputs and weights to a class changes in each output, the rest being exact."""
+    """What rounding inputs and weights to a class changes in each output, and in each buffer that forward changes, the
+    rest being exact."""
     return _changed(bench, trial, lambda t: rounded(t.double(), name))
 
 
 def _changed(bench: Bench, trial: Trial, change: Callable[[torch.Tensor], torch.Tensor]) -> list[Error]:
-    """What `change` of inputs and weights, in fp64, changes in each output."""
+    """What `change` of inputs and weights, in fp64, changes in each output and buffer."""
     short = copy.deepcopy(bench.oracle_model)
     with torch.no_grad():
         for parameter in [*short.parameters(), *short.buffers()]:
@@ -115,7 +124,7 @@ def _changed(bench: Bench, trial: Trial, change: Callable[[torch.Tensor], torch.
         reference=trial.reference,
         prepare=change,
     )
-    return [measure(s, o) for s, o in zip(outputs, trial.oracle, strict=False)]
+    return _all_errors(bench, trial, outputs)
 
 
 def ambiguous(bench: Bench, trial: Trial, output: int, least: float = 0.0) -> torch.Tensor:

@@ -14,11 +14,12 @@ from tools.judge.bench import Bench
 from tools.judge.client import CandidateFailed, Reply, Worker
 from tools.judge.errors import identical
 from tools.judge.findings import observe
+from tools.judge.module_state import State
 from tools.judge.trial import Trial
-from tools.judge.weights import Mapping, entries, match
+from tools.judge.weights import Entry, Mapping, entries, match
 from tools.types import Verdict
 from tools.worker.arena import tensor_at
-from tools.worker.trees import digest, flatten
+from tools.worker.trees import digest, flatten, unflatten
 
 CALL_SECONDS = 10.0
 LOAD_SECONDS = 60.0
@@ -49,6 +50,8 @@ class Session:
         """Microseconds that threads of the program's own ran between being given inputs and being called, by call."""
 
         self._ours: set[int] = set()
+        self.entries: list[Entry] = []
+        """The state of the program's model."""
 
     def load(self) -> None:
         """Import the program, construct its model under the bench's seed, and copy the reference's weights over."""
@@ -58,7 +61,7 @@ class Session:
             {
                 "op": "load",
                 "source": self.program.source,
-                "modules": self.program.modules,
+                "modules": self.worker.lend(self.program.modules),
                 "overrides": self.program.overrides or {},
                 **self._construction(self.bench.seed),
             },
@@ -68,12 +71,11 @@ class Session:
             state = [(str(n), str(d), tuple(int(x) for x in s)) for n, d, s in reply["state"]]
         except (KeyError, TypeError, ValueError) as error:
             raise _forged() from error
+        self.entries = state
         reference = entries(self.bench.model)
         digests: tuple[dict[str, str], dict[str, str]] = ({}, {})
         if {(n, d, s) for n, d, s in reference} - set(state):
-            theirs = self.worker.ask({"op": "digests"}, LOAD_SECONDS).get("digests")
-            if not isinstance(theirs, dict):
-                raise _forged()
+            theirs = self.digests()
             ours = {n: digest(v) for n, v in self.bench.model.state_dict().items()}
             digests = (ours, {n: str(theirs.get(n)) for n, _, _ in state})
         self.mapping = match(reference, state, digests)
@@ -93,9 +95,11 @@ class Session:
         seed: int | None = None,
         keep: bool = False,
         late: bool = False,
+        restore: bool = True,
     ) -> Reply:
         """One forward on inputs placed in `slot`, outputs landed over poison. With `late` the inputs' values arrive,
-        on the current stream, only after forward has been called."""
+        on the current stream, only after forward has been called. Without `restore` it goes on from the state that the
+        last forward left."""
         self.bench.make_room()
         places = self.bench.write_inputs(tensors, slot)
         self.bench.poison_landing(poison or 0xFF)
@@ -109,6 +113,7 @@ class Session:
             "seed": seed,
             "keep": keep,
             "late": late,
+            "restore": self._initial_state() if restore else [],
         }
         return self.worker.run(request, self._patience)
 
@@ -138,6 +143,7 @@ class Session:
             "cold": cold,
             "land": land,
             "give_back": list(give_back),
+            "restore": self._initial_state(),
         }
         ahead = 0.0
         if cold and self.bench.device == "cpu":
@@ -172,7 +178,7 @@ class Session:
     def _flush(self, slot: int) -> float:
         """Have inputs placed and caches emptied. Microseconds that threads which the program has started, and not the
         worker, ran meanwhile: an honest one has nothing to do yet."""
-        request = {"op": "flush", "tensors": self.bench.slots[slot]}
+        request = {"op": "flush", "tensors": self.bench.slots[slot], "restore": self._initial_state()}
         if self.bench.device != "cpu":
             self.worker.ask(request, self._patience)
             return 0.0
@@ -210,12 +216,38 @@ class Session:
             self.bench.write_weights(model)
             self._copy_weights()
         else:
+            self.bench.write_weights(model)
             self.worker.ask({"op": "construct", **self._construction(seed)}, LOAD_SECONDS)
 
     def restore_weights(self) -> None:
         """Back to the bench's own weights."""
         self.bench.write_weights(self.bench.model)
         self.change_weights(self.bench.model, self.bench.seed)
+
+    def changed_state(self) -> State:
+        """What is now in those entries that correspond to the buffers which the reference's forward changes, by the
+        reference's names. Missing are entries that are gone, or have another shape or dtype."""
+        pairs = [(theirs, ours) for theirs, ours in self.mapping.pairs if ours in self.bench.problem.changing]
+        if not pairs:
+            return {}
+        self.bench.synchronize()
+        reply = self.worker.run({"op": "state", "names": [theirs for theirs, _ in pairs], "landing": 0}, LOAD_SECONDS)
+        self.bench.synchronize()
+        known = self.bench.model.state_dict()
+        try:
+            views = [tensor_at(self.bench.arenas["landing"], place.model_dump()) for place in reply.tensors]
+            values = list(unflatten(reply.outputs, views))
+            found = [(ours, value) for (_, ours), value in zip(pairs, values, strict=True) if value is not None]
+            return {n: v.clone() for n, v in found if (v.shape, v.dtype) == (known[n].shape, known[n].dtype)}
+        except (AttributeError, LookupError, RecursionError, RuntimeError, TypeError, ValueError) as error:
+            raise _forged() from error
+
+    def digests(self) -> dict[str, str]:
+        """Hashes of the values of the program's state, as its process says."""
+        found = self.worker.ask({"op": "digests"}, LOAD_SECONDS).get("digests")
+        if not isinstance(found, dict):
+            raise _forged()
+        return {str(name): str(value) for name, value in found.items()}
 
     def profile(self, trial: Trial, seed: int | None) -> ownership.Profile:
         """Whose code a forward's time goes to."""
@@ -237,6 +269,13 @@ class Session:
             "seed": seed,
             "training": self.bench.training,
         }
+
+    def _initial_state(self) -> list[list[Any]]:
+        """Entries that a forward changes, with the places of the values to start from."""
+        changing = self.bench.problem.changing
+        if not changing:
+            return []
+        return [[theirs, self.bench.weight_places[ours]] for theirs, ours in self.mapping.pairs if ours in changing]
 
     def _copy_weights(self) -> None:
         self.bench.synchronize()

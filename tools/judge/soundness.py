@@ -29,7 +29,9 @@ def examine(bench: Bench, rules: Rules) -> Soundness:
     """Whether the problem can be judged under `rules`, with all that was found. Runs the reference a dozen times."""
     exam = Examination(bench, rules)
     if not exam.outputs:
-        exam.note("no_output", "error", "the reference returns no tensor with an element in it")
+        exam.note(
+            "no_output", "error", "the reference returns no tensor with an element in it: return one from Model.forward"
+        )
     else:
         self_agreement.finite(exam)
         self_agreement.again(exam)

@@ -9,6 +9,7 @@ from tools.judge.errors import measure, wrong_elements
 from tools.judge.findings import observe
 from tools.judge.inputs import HUGE, OWN
 from tools.judge.limits import FEW_AT_EDGES, MOST_AT_EDGES, SPECIAL_RELATIVE, Limit
+from tools.judge.state_check import comparable, state_limit
 from tools.judge.trial import Trial
 from tools.types import PrecisionClass, Verdict
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     import torch
 
     from tools.judge.bench import Bench
+    from tools.judge.module_state import State
 
 SUMMARY = 64
 
@@ -28,6 +30,9 @@ class TimedOutputs:
         first = bench.trial(OWN, 0)
         self._allowed = [_allowance(bench, first, i, demanded) for i in range(len(first.reference))]
         self.outlier = is_summary(first) and bench.trial(HUGE, 0).sound
+        self._state = {
+            first.state[i].name: _state_allowance(bench, first, i, demanded) for i in comparable(bench, first)
+        }
 
     def verify(self, candidate: list[torch.Tensor], reference: list[torch.Tensor]) -> None:
         """Raises CandidateFailed unless the candidate's outputs are the reference's."""
@@ -35,6 +40,15 @@ class TimedOutputs:
             return
         finding = observe("time_checked_output_wrong", "right when checked, wrong while it was timed")
         raise CandidateFailed(Verdict.CHEATING, finding)
+
+    def verify_state(self, candidate: State, reference: State) -> None:
+        """Raises CandidateFailed unless a call has left in the candidate's buffers what it left in the reference's."""
+        for name, allowed in self._state.items():
+            if name not in candidate or self._good(candidate[name], reference[name], allowed):
+                continue
+            summary = f"leaves the right values in the buffer {name} when checked, and others while it was timed"
+            finding = observe("time_checked_output_wrong", summary, buffer=name)
+            raise CandidateFailed(Verdict.CHEATING, finding)
 
     def _good(self, mine: torch.Tensor, theirs: torch.Tensor, allowed: Limit | int) -> bool:
         if mine.shape != theirs.shape or mine.dtype != theirs.dtype:
@@ -62,6 +76,14 @@ def is_summary(trial: Trial) -> bool:
     within what honest arithmetic may be off."""
     outputs = sum(t.numel() for t in trial.reference)
     return SUMMARY * outputs <= sum(t.numel() for t in trial.tensors if t.is_floating_point())
+
+
+def _state_allowance(bench: Bench, trial: Trial, i: int, demanded: PrecisionClass | None) -> Limit | int:
+    change = trial.state[i]
+    if not change.after.is_floating_point():
+        return int((change.after != change.truth.to(change.after.dtype)).sum())
+    limit, error = state_limit(bench, trial, i, demanded), change.error
+    return Limit(1.5 * (limit.rms + error.rms), 2 * (limit.maximum + error.maximum))
 
 
 def _allowance(bench: Bench, trial: Trial, i: int, demanded: PrecisionClass | None) -> Limit | int:

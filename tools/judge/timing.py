@@ -21,6 +21,7 @@ from tools.judge.bench import Bench
 from tools.judge.client import Reply
 from tools.judge.inputs import OWN, put_outlier
 from tools.judge.mixing import exchange
+from tools.judge.module_state import State
 from tools.judge.rounds import SIDES, Clock, Rounds
 from tools.judge.session import Session
 from tools.judge.timed_outputs import TimedOutputs
@@ -182,6 +183,7 @@ class Timer:
         order = self._random.sample(SIDES, len(SIDES))
         seed = self.seed()
         found: dict[str, list[torch.Tensor]] = {}
+        states: dict[str, State] = {}
         replies: dict[str, Reply] = {}
         walls: dict[str, float] = {}
         for side in order:
@@ -195,9 +197,11 @@ class Timer:
                 self.spec, slot, cold=True, seed=seed, give_back=self._mutated, land=side != "second"
             )
             if side != "second":
-                keep = side != order[-1]
+                keep = side != order[-1] or bool(self.bench.problem.changing)
                 found[side] = self.landed(replies[side], keep=keep) + self._changed(slot, keep=keep)
+                states[side] = sides[side].changed_state()
         self.outputs.verify(found["candidate"], found["reference"])
+        self.outputs.verify_state(states["candidate"], states["reference"])
         rounds.add(replies, walls)
 
     def _changed(self, slot: int, *, keep: bool) -> list[torch.Tensor]:

@@ -7,7 +7,26 @@ from typing import Any
 
 import torch
 
-from tools.judge.errors import Error
+from tools.judge.errors import Error, measure
+from tools.judge.module_state import State
+
+
+@dataclass(frozen=True)
+class Change:
+    """What one forward makes of a buffer of the module: its values before, after the reference's forward and, as
+    `truth`, after the oracle's; `error` is that of `after`."""
+
+    name: str
+    before: torch.Tensor
+    after: torch.Tensor
+    truth: torch.Tensor
+    error: Error
+
+
+def changes(before: State, after: State, truth: State) -> list[Change]:
+    """What a forward made of each buffer: its values before, after the reference's and after the oracle's."""
+    exact = {name: truth[name].to(value.device) for name, value in after.items()}
+    return [Change(n, before[n], v, exact[n], measure(v, exact[n])) for n, v in after.items()]
 
 
 @dataclass
@@ -30,6 +49,10 @@ class Trial:
     may_change: list[int] = field(default_factory=list)
     """Indices of all inputs that the reference itself changes."""
 
+    state: list[Change] = field(default_factory=list)
+    """Buffers that the reference's forward changes."""
+
     @property
     def bytes(self) -> int:
-        return sum(t.nbytes for group in (self.tensors, self.reference, self.oracle) for t in group)
+        kept = [t for change in self.state for t in (change.before, change.after, change.truth)]
+        return sum(t.nbytes for group in (self.tensors, self.reference, self.oracle, kept) for t in group)

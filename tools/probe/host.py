@@ -15,6 +15,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from tools.build import Builder
+from tools.build.visible import visible
 from tools.channel import ChannelError, ChannelTimeout, receive_json
 from tools.nursery import Child, ExitStatus, Nursery
 from tools.nursery.environment import child_environment
@@ -100,8 +101,8 @@ class Host:
             {**args, **more},
             sandboxed=True,
             limits=Limits(seconds=START_SECONDS + seconds),
-            readable=[self.cache_dir],
-            hidden=self.hidden,
+            readable=visible(self.cache_dir, _libraries(args)),
+            hidden=[*self.hidden, self.cache_dir],
         ) as child:
             return _hear(child, seconds)
 
@@ -135,7 +136,7 @@ class Host:
             environment=environment,
             sockets=sockets,
             counters=counters,
-            readable=readable,
+            readable=[*readable, *visible(self.cache_dir, _libraries(args))],
         )
         text = (done.stdout + done.stderr).decode("utf-8", "replace")
         found = _read_reply(answer)
@@ -161,7 +162,7 @@ class Host:
         # A socket's path has to be short, and a run's folder may be deep.
         chosen = {**child_environment(str(folder), None), "TMPDIR": "/tmp", **(environment or {})}
         # The launcher runs without site packages, so it does not know where they lie.
-        visible = [*_installation(), self.cache_dir, *self.builder.toolchain.readable, *readable]
+        shown = [*_installation(), *visible(self.cache_dir), *self.builder.toolchain.readable, *readable]
         run = functools.partial(run_instrumented, counters=counters) if sockets or counters else run_sandboxed
         return run(
             argv,
@@ -169,8 +170,8 @@ class Host:
             env=chosen,
             limits=Limits(seconds=seconds, file_bytes=FILE_BYTES),
             writable=[folder],
-            readable=visible,
-            hidden=self.hidden,
+            readable=shown,
+            hidden=[*self.hidden, self.cache_dir],
             level=self.nursery.level,
         )
 
@@ -187,6 +188,11 @@ class Host:
 
 def _installation() -> list[Path]:
     return [Path(p) for p in dict.fromkeys([sys.prefix, *sys.path]) if p.startswith("/") and Path(p).exists()]
+
+
+def _libraries(args: dict[str, Any]) -> list[str]:
+    """Those that a child is to load."""
+    return [module["library"] for module in args.get("modules", [])]
 
 
 def _hear(child: Child, seconds: float) -> Answer:

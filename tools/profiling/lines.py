@@ -39,7 +39,7 @@ def hot_lines(
             continue
         argv = [program, "-i", "-a", "-e", library, *(hex(address) for address, _ in rows)]
         try:
-            done = host.execute(argv, folder, LOOKUP_SECONDS)
+            done = host.execute(argv, folder, LOOKUP_SECONDS, readable=[Path(library).parent])
         except (SandboxError, OSError):
             return []
         located = parse(done.stdout.decode("utf-8", "replace"))

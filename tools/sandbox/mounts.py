@@ -52,6 +52,7 @@ def build_view(policy: Policy) -> list[int]:
     size = policy.file_bytes or 1 << 30
     linux.mount("proc", str(_PROC), "proc", linux.MS_NOSUID | linux.MS_NODEV | linux.MS_NOEXEC)
     _build_dev(devices, size)
+    emptied: list[Path] = []
     # From the outside in: something hidden may lie in a folder that is shown, and something shown in a hidden one.
     for path in sorted({*covers, *handles}):
         handle = handles.get(path)
@@ -61,10 +62,11 @@ def build_view(policy: Policy) -> list[int]:
             _set_readonly(path, path not in writable)
         elif path.is_dir():
             _tmpfs(path, size if path == _TMP else _SMALL)
+            emptied.append(path)
         elif path.exists():  # else it went with a cover above it
             _bind(null, path)
-    for path in (*covers, _DEV):
-        if path != _TMP and path not in handles and path.is_dir():
+    for path in (*emptied, _DEV):
+        if path != _TMP:
             _set_readonly(path, True)
     for handle in (*handles.values(), *devices.values(), null):
         os.close(handle)

@@ -118,6 +118,12 @@ class Worker:
                 state[name].copy_(tensor_at(self.arenas["weights"], place))
         return {"copied": len(request["entries"])}
 
+    def do_state(self, request: Message) -> Message:
+        """Copy out entries of the model's state; None where there is no such entry (any more)."""
+        assert self.model is not None
+        state = self.model.state_dict()
+        return self._land([state.get(name) for name in request["names"]], int(request["landing"]))
+
     def do_digests(self, _request: Message) -> Message:
         """Hashes of the values of the model's state, to match entries whose names differ."""
         assert self.model is not None
@@ -125,6 +131,7 @@ class Worker:
 
     def do_run(self, request: Message) -> Message:
         """One forward. Its outputs are copied out at once, on the current stream, with no synchronisation before."""
+        self._restore(request)
         inputs = self._inputs(request)
         # A seed of our own before each forward: whoever seeds inside, with whatever value, leaves another.
         given = request.get("seed")
@@ -242,10 +249,22 @@ class Worker:
         Shared memory is mapped in smaller pages: on an H200 a kernel that reads along a stride of 4 MB took 5.7 ms on
         memory opened by IPC and 3.8 ms on its own.
         """
+        self._restore(request)
         views = [tensor_at(self.arenas["inputs"], place) for place in request["tensors"]]
         self.earlier_inputs.hold(self.placed)
         self.placed = []
         self.placed = [placed(view) for view in views]
+
+    def _restore(self, request: Message) -> None:
+        """Put what forward changes in the model's state back to where it began."""
+        if not request.get("restore"):
+            return
+        assert self.model is not None
+        state = self.model.state_dict(keep_vars=True)
+        for name, place in request["restore"]:
+            source = tensor_at(self.arenas["weights"], place)
+            if name in state and state[name].shape == source.shape:
+                state[name].copy_(source)
 
     def _land(self, output: object, start: int) -> Message:
         """Copy outputs into the landing buffer from `start` on and describe them."""

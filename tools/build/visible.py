@@ -1,0 +1,66 @@
+"""What of the build cache a sandboxed process may see: our own libraries and headers, and the builds it was given.
+
+The cache holds what every candidate of every problem was built from, and so other answers.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import tempfile
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+OURS = ("fast", "helpers")
+"""Folders of the cache that hold no candidate's work: the fast route's bridge and headers, and our small libraries."""
+
+LENT = "lent"
+
+Module = dict[str, str]
+
+
+def visible(cache_dir: Path, libraries: Iterable[str] = ()) -> list[Path]:
+    """Paths to keep readable where the cache is hidden: our own parts, and the build folders of `libraries`."""
+    builds = dict.fromkeys(Path(library).parent for library in libraries if library)
+    ours = [cache_dir / part for part in OURS]
+    for folder in ours:
+        # What comes into a folder later is seen, a folder that comes later is not.
+        folder.mkdir(parents=True, exist_ok=True)
+    return [*ours, *builds]
+
+
+class LentBuilds:
+    """A folder through which one process sees libraries that are chosen only after its start, when its view is fixed.
+
+    It lies in the cache, so that a library is lent by a hard link: no copy, and the process has it read-only.
+    """
+
+    def __init__(self, cache_dir: Path) -> None:
+        parent = cache_dir.absolute() / LENT
+        parent.mkdir(parents=True, exist_ok=True)
+        self.folder = Path(tempfile.mkdtemp(dir=parent))
+
+    def lend(self, modules: Sequence[Module]) -> list[Module]:
+        """Make the modules' libraries visible. Returns the modules with the paths under which they are. Raises OSError
+        where a library is gone or the disk is full."""
+        lent: list[Module] = []
+        for number, module in enumerate(modules):
+            source = Path(module["library"])
+            place = self.folder / str(number) / source.name
+            place.parent.mkdir(exist_ok=True)
+            if not place.exists():
+                _link(source, place)
+            lent.append({**module, "library": str(place)})
+        return lent
+
+    def close(self) -> None:
+        """Remove the folder; what was linked stays in the cache."""
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def _link(source: Path, place: Path) -> None:
+    with contextlib.suppress(OSError):  # some file systems know no hard links, and none go from one to another
+        os.link(source, place)
+        return
+    shutil.copyfile(source, place)
