@@ -251,7 +251,7 @@ class Evaluator:
             "compiler": self._builder.toolchain.describe(cuda=settings.device == "cuda"),
             "sampler": str(self._libraries.sampler) if self._libraries.sampler else None,
             "helper": str(self._libraries.cuda_helper) if self._libraries.cuda_helper else None,
-            "reduction": str(self._libraries.reduction) if self._libraries.reduction else None,
+            "passes": str(self._libraries.passes) if self._libraries.passes else None,
         }
         self._judge = JudgeProcess(self._nursery, args)
         self._init_args = self._judge.ready["init_args"]

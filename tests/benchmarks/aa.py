@@ -46,7 +46,7 @@ def main() -> None:
             "device": options.device,
             "cache_dir": str(cache),
             "helper": str(libraries.cuda_helper) if libraries.cuda_helper else None,
-            "reduction": str(libraries.reduction) if libraries.reduction else None,
+            "passes": str(libraries.passes) if libraries.passes else None,
             "rule": "oracle",
             "compile_baselines": False,
             "source": source,

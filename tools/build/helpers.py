@@ -24,7 +24,7 @@ class HelperLibraries:
     guard: Path | None
     sampler: Path | None
     cuda_helper: Path | None
-    reduction: Path | None
+    passes: Path | None
 
 
 def helper_libraries(cache_dir: Path, device: str) -> HelperLibraries:
@@ -42,10 +42,10 @@ def helper_libraries(cache_dir: Path, device: str) -> HelperLibraries:
             if nvcc
             else None
         )
-    sources = [_WORKER / "sampler.c", _WORKER / "cuda_helper.cu", _JUDGE / "reduction.cu"]
+    sources = [_WORKER / "sampler.c", _WORKER / "cuda_helper.cu", _JUDGE / "passes.cu"]
     with ThreadPoolExecutor() as pool:
-        sampler, helper, reduction = pool.map(_build, sources, [c, cuda, cuda], [cache_dir] * len(sources))
-    return HelperLibraries(guard_library(cache_dir / "helpers"), sampler, helper, reduction)
+        sampler, helper, passes = pool.map(_build, sources, [c, cuda, cuda], [cache_dir] * len(sources))
+    return HelperLibraries(guard_library(cache_dir / "helpers"), sampler, helper, passes)
 
 
 def _build(source: Path, command: list[str] | None, cache_dir: Path) -> Path | None:

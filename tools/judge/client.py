@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -81,6 +81,8 @@ class Worker:
     Of the build cache in `cache_dir` it sees what holds no candidate's work, and the libraries that are lent to it.
     """
 
+    _dying: ClassVar[list[Worker]] = []
+
     def __init__(
         self,
         nursery: Nursery,
@@ -147,13 +149,21 @@ class Worker:
         return found
 
     def close(self) -> None:
-        """Kill the process and everything it has started."""
+        """Kill the process and everything it has started, and go on: with much device memory to give back, dying takes
+        a tenth of a second. `settle` waits for it."""
         self.dead = True
         self.child.kill()
-        self.child.wait(2.0)
-        self.child.close()
-        if self._lent is not None:
-            self._lent.close()
+        Worker._dying.append(self)
+
+    @classmethod
+    def settle(cls) -> None:
+        """Wait until the processes that were killed are gone, and what they held."""
+        while cls._dying:
+            worker = cls._dying.pop()
+            worker.child.wait(2.0)
+            worker.child.close()
+            if worker._lent is not None:
+                worker._lent.close()
 
     def await_start(self) -> None:
         """Wait for the process to be warm. No candidate has run in it yet: a failure is ours, and an exception of

@@ -11,7 +11,7 @@ from tools.device.floor import Floor, ProblemCost, floor, problem_cost
 from tools.device.info import device_info
 from tools.device.nvml import throttle_state
 from tools.device.rates import with_rates
-from tools.judge import reduction
+from tools.judge import passes
 from tools.judge.baselines import Baselines
 from tools.judge.bench import Bench, last_level_cache_bytes, usable_threads
 from tools.judge.check import Check, Outcome, Rules
@@ -56,7 +56,7 @@ class Court:
         self.compiler: str | None = args.get("compiler")
         self.sampler: str | None = args.get("sampler")
         self.helper: str | None = args.get("helper")
-        reduction.load(args.get("reduction"))
+        passes.load(args.get("passes"))
         self.rules = Rules(
             demanded=PrecisionClass(args["precision"]) if args.get("precision") else None,
             allclose=ALLCLOSE if args["rule"] == "kernelbench" else None,
@@ -153,6 +153,7 @@ class Court:
 
     def duel(self, program: Program, *, thorough: bool = False) -> Measured:
         """A program timed against the reference. Raises CandidateFailed when a timed call unmasks it."""
+        Worker.settle()  # before anyone counts what memory is left
         return duel(
             self.bench,
             lambda: self.open_session(program, guarded=False),
@@ -165,6 +166,7 @@ class Court:
     def do_sweep(self, variants: list[dict[str, Any]]) -> list[dict[str, Any]]:
         """A `SweepRow` for each variant: checked lightly and timed as far as it kept up with the others."""
         programs = [Program(v["source"], v["modules"], kernels=frozenset(v["kernels"])) for v in variants]
+        Worker.settle()
         reference, other = self.references()
         other.rest()
         sweep = Sweep(self.bench, lambda p: self.open_session(p, guarded=False), reference, self.rules, throttle_state)
@@ -186,6 +188,7 @@ class Court:
         for worker in (worker for spares in self._spares.values() for worker in spares):
             worker.close()
         self._end_references()
+        Worker.settle()
         self.bench.close()
 
     def _cost(self) -> ProblemCost:
@@ -195,6 +198,7 @@ class Court:
             return problem_cost(self.bench.model, list(inputs))
 
     def open_session(self, program: Program, *, guarded: bool) -> Session:
+        Worker.settle()
         kind = "guarded" if guarded and self.device == "cuda" else "plain"
         spares = self._spares[kind]
         worker = spares.pop(0) if spares else self._spawn(kind)

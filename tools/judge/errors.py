@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import torch
 
-from tools.judge import reduction
+from tools.judge import passes
 
 SLICE = 1 << 25
 
@@ -35,14 +35,14 @@ def measure(output: torch.Tensor, target: torch.Tensor) -> Error:
     """Error of `output` (any dtype, same shape) against `target` (the fp64 oracle, or any dtype compared by value)."""
     flat, truth = output.reshape(-1), target.reshape(-1)
     count = flat.numel()
-    rows = reduction.sums(flat, truth) or _sums(flat, truth)
+    rows = passes.sums(flat, truth) or _sums(flat, truth)
     maximum, peak, squares, total, scale, finite, unsound = rows
     n = max(finite, 1.0)
     return Error(maximum, (squares / n) ** 0.5, total / n, (scale / n) ** 0.5, peak, count, int(unsound))
 
 
 def _sums(flat: torch.Tensor, truth: torch.Tensor) -> list[float]:
-    """What `reduction.sums` gives, by PyTorch's operators and in slices."""
+    """What `passes.sums` gives, by PyTorch's operators and in slices."""
     found = [0.0] * 7
     for start in range(0, flat.numel(), SLICE):
         o = truth[start : start + SLICE].double()

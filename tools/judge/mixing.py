@@ -6,6 +6,8 @@ import random
 
 import torch
 
+from tools.judge.passes import swap
+
 BLOCK = 1 << 24
 STEPS = (2, 3, 5)
 
@@ -15,7 +17,7 @@ def exchange(target: torch.Tensor, donor: torch.Tensor, order: random.Random) ->
 
     A run of values would leave most rows, heads or tiles as they were in an earlier call, and code that remembers those
     would compute a fraction of its work. Swapping loses no values, and each part moves on by a random distance, so that
-    no arrangement comes back. Takes some passes over the memory, which is less than drawing anew.
+    no arrangement comes back. Takes a pass over the memory, or some, which is less than drawing anew.
     """
     if target.shape != donor.shape or target.stride() != donor.stride() or 0 in target.shape:
         target.copy_(donor)
@@ -28,7 +30,4 @@ def exchange(target: torch.Tensor, donor: torch.Tensor, order: random.Random) ->
     for start in range(0, extent, BLOCK):
         a, b = (row[start : start + BLOCK][first::step] for row in (mine, theirs))
         if a.numel():
-            by = order.randrange(a.numel())
-            moved = torch.roll(b, by)
-            b.copy_(torch.roll(a, by))
-            a.copy_(moved)
+            swap(a, b, order.randrange(a.numel()))

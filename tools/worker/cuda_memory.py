@@ -74,7 +74,11 @@ def _wrap(address: int, size: int) -> torch.Tensor:
 def allocate(size: int) -> tuple[torch.Tensor, str]:
     """`size` bytes by cudaMalloc as a uint8 tensor, and the IPC handle by which another process opens them (hex)."""
     pointer, handle = ctypes.c_void_p(), _Handle()
-    _check("cudaMalloc", _runtime().cudaMalloc(ctypes.byref(pointer), ctypes.c_size_t(size)))
+    if _runtime().cudaMalloc(ctypes.byref(pointer), ctypes.c_size_t(size)):
+        # What PyTorch keeps for later may be in the way.
+        _runtime().cudaGetLastError()
+        torch.cuda.empty_cache()
+        _check("cudaMalloc", _runtime().cudaMalloc(ctypes.byref(pointer), ctypes.c_size_t(size)))
     _check("cudaIpcGetMemHandle", _runtime().cudaIpcGetMemHandle(ctypes.byref(handle), pointer))
     return _wrap(int(pointer.value or 0), size), bytes(handle).hex()
 

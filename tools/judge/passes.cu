@@ -1,5 +1,5 @@
-// The sums behind an error report in one pass over both tensors, at the speed of memory: PyTorch's own operators need a
-// dozen passes and copies in fp64.
+// What the judge does to whole tensors, in one pass at the speed of memory: the sums behind an error report, for which
+// PyTorch's operators need a dozen passes and copies in fp64, and swapping a part of two tensors' elements.
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 #include <cuda_runtime.h>
@@ -77,7 +77,40 @@ int launch(const void* c, const void* o, bool doubled, size_t n, double* out, in
     return static_cast<int>(cudaGetLastError());
 }
 
+// a[i] against b[i - by], for each `stride`th element, the ends joined: every element is in one pair.
+template <class W>
+__global__ void __launch_bounds__(kThreads) swap(W* a, W* b, size_t n, size_t stride, size_t by) {
+    const size_t step = static_cast<size_t>(gridDim.x) * kThreads;
+    for (size_t i = static_cast<size_t>(blockIdx.x) * kThreads + threadIdx.x; i < n; i += step) {
+        const size_t j = i >= by ? i - by : i + n - by;
+        const W kept = a[i * stride];
+        a[i * stride] = b[j * stride];
+        b[j * stride] = kept;
+    }
+}
+
+template <class W>
+int launch_swap(void* a, void* b, size_t n, size_t stride, size_t by, cudaStream_t stream) {
+    const size_t blocks = (n + kThreads - 1) / kThreads;
+    swap<<<static_cast<unsigned>(blocks < 4096 ? blocks : 4096), kThreads, 0, stream>>>(
+        static_cast<W*>(a), static_cast<W*>(b), n, stride, by);
+    return static_cast<int>(cudaGetLastError());
+}
+
 }  // namespace
+
+// Swaps a[i * stride] and b[(i - by) mod n * stride] for i < n, elements of `size` bytes, by < n. The two may not overlap.
+// Returns a cudaError_t.
+extern "C" int swap_elements(void* a, void* b, int size, unsigned long long n, unsigned long long stride,
+                             unsigned long long by, cudaStream_t stream) {
+    switch (size) {
+        case 1: return launch_swap<unsigned char>(a, b, n, stride, by, stream);
+        case 2: return launch_swap<unsigned short>(a, b, n, stride, by, stream);
+        case 4: return launch_swap<unsigned>(a, b, n, stride, by, stream);
+        case 8: return launch_swap<unsigned long long>(a, b, n, stride, by, stream);
+        default: return static_cast<int>(cudaErrorInvalidValue);
+    }
+}
 
 // `type` of `c`: 0 fp32, 1 fp64, 2 fp16, 3 bf16. `o` is fp64 where `doubled`, else of the same type. `out` takes one row a
 // block. Returns a cudaError_t.
