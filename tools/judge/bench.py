@@ -17,11 +17,9 @@ from typing import Any, Literal
 
 import torch
 
-from problems import ProblemError
 from tools.judge import limits as rule
 from tools.judge import module_state
 from tools.judge.deadline import deadline
-from tools.judge.errors import measure
 from tools.judge.inputs import FAR, OWN, SPECIAL, derive
 from tools.judge.limits import Limit
 from tools.judge.oracle import DoubleOracle
@@ -29,6 +27,7 @@ from tools.judge.preflight import check_size
 from tools.judge.reference import Reference, oracle_model
 from tools.judge.sensitivity import fp32_floor
 from tools.judge.trial import Trial, changes
+from tools.judge.truth import Job, expected
 from tools.judge.variation import Repair
 from tools.types import PrecisionClass
 from tools.worker.arena import CANARY, Arena, Layout, guards, tensor_at
@@ -46,7 +45,9 @@ class Bench:
 
     def __init__(self, source: str, size: str, device: Literal["cuda", "cpu"]) -> None:
         self.device: Literal["cuda", "cpu"] = device
-        check_size(source, size, device)
+        self.tight = check_size(source, size, device)
+        """Whether memory is too short for keeping expected outputs in fp64."""
+
         self.problem = Reference(source, size, device)
         self.seed = secrets.randbits(31)
         """Seeds the construction of both models; known to the worker, as KernelBench has it."""
@@ -66,6 +67,7 @@ class Bench:
         self.oracle: Oracle = "fp64"
         self.oracle_model = oracle_model(self.model)
         self.double = DoubleOracle(self.problem)
+        self.double.tight = self.tight
         self.mutates = False
         self.reference_seconds = 0.0
         self._trials: OrderedDict[tuple[str, int], Trial] = OrderedDict()
@@ -137,38 +139,14 @@ class Bench:
         returned = {t.data_ptr() for t in reference}
         mutated = [i for i in changed if given[i].data_ptr() not in returned]
         reference = [t.detach() for t in reference] + [given[i] for i in mutated]
-        truth = self._truth(model, oracle, spec, tensors, rng, mutated, reference)
+        truth = expected(self, Job(model, oracle, spec, tensors, rng, mutated, reference))
         state = changes(module_state.copied(model, self.problem.changing), after, self.problem.after)
-        errors = [measure(r, o) for r, o in zip(reference, truth, strict=True)]
+        errors = truth.measured(reference)
         sound = all(
             e.unsound == 0 and (not r.is_floating_point() or e.relative < 0.05 or e.scale == 0)
             for e, r in zip(errors, reference, strict=True)
         )
         return Trial(kind, seed, spec, tensors, outputs, reference, truth, errors, sound, mutated, changed, state)
-
-    def _truth(
-        self,
-        model: torch.nn.Module,
-        oracle: torch.nn.Module,
-        spec: dict[str, Any],
-        tensors: list[torch.Tensor],
-        rng: int | None,
-        mutated: list[int],
-        reference: list[torch.Tensor],
-    ) -> list[torch.Tensor]:
-        """Oracle outputs in fp64; where fp64 can't run, the strictest fp32, which the result then says."""
-        if self.oracle != "fp32" and not self.uses_rng:
-            try:
-                found = self.double.run(oracle, spec, tensors, mutated=mutated, reference=reference)
-                self.oracle = self.double.name
-                return found
-            except ProblemError:
-                raise
-            except Exception:
-                self.oracle = "fp32"
-        given = [t.clone() for t in tensors]
-        found = self.problem.run(model, spec, given, tf32=False, seed=rng)[1]
-        return [t.detach() for t in found] + [given[i] for i in mutated]
 
     def _first_forward(self) -> bool:
         """Whether the forward draws random numbers; buffers that it changes are noted on the way."""
@@ -264,8 +242,8 @@ class Bench:
         """Where the next trial would not find room beside the kept ones, these go."""
         if self.device != "cuda" or self.landing_bytes < LARGE_OUTPUT:
             return
-        # Inputs, the reference's outputs, and the oracle's at twice their size.
-        needed = self.input_bytes // 2 + 3 * self.landing_bytes
+        # Inputs, the reference's outputs, and the oracle's at twice their size, where those are kept.
+        needed = self.input_bytes // 2 + (1 if self.tight else 3) * self.landing_bytes
         cached = torch.cuda.memory_reserved() - torch.cuda.memory_allocated()
         if torch.cuda.mem_get_info()[0] + cached < needed:
             self._trials.clear()

@@ -58,7 +58,7 @@ def compare(
             TrialResult(kind=trial.kind, passed=False, wrong=elements, elements=elements), findings=[wrong_form]
         )
     outputs = collect(bench, trial, reply, slot)
-    errors = [measure(c, o) for c, o in zip(outputs, trial.oracle, strict=True)]
+    errors = trial.truth.measured(outputs)
     if allclose is not None:
         return _plain(trial, outputs, errors, allclose)
     passed, findings, wrong, reduced = True, [], 0, True

@@ -33,12 +33,25 @@ class Error:
 
 def measure(output: torch.Tensor, target: torch.Tensor) -> Error:
     """Error of `output` (any dtype, same shape) against `target` (the fp64 oracle, or any dtype compared by value)."""
+    return error_of(sums(output, target), output.numel())
+
+
+def sums(output: torch.Tensor, target: torch.Tensor) -> list[float]:
+    """What an error is made of; those of two parts of an output can be `merged`."""
     flat, truth = output.reshape(-1), target.reshape(-1)
-    count = flat.numel()
-    rows = passes.sums(flat, truth) or _sums(flat, truth)
+    return passes.sums(flat, truth) or _sums(flat, truth)
+
+
+def merged(a: list[float], b: list[float]) -> list[float]:
+    """The sums of two parts together: two maxima, then sums."""
+    return [max(x, y) if i < 2 else x + y for i, (x, y) in enumerate(zip(a, b, strict=True))]
+
+
+def error_of(rows: list[float], elements: int) -> Error:
+    """The error of an output of so many elements from its sums."""
     maximum, peak, squares, total, scale, finite, unsound = rows
     n = max(finite, 1.0)
-    return Error(maximum, (squares / n) ** 0.5, total / n, (scale / n) ** 0.5, peak, count, int(unsound))
+    return Error(maximum, (squares / n) ** 0.5, total / n, (scale / n) ** 0.5, peak, elements, int(unsound))
 
 
 def _sums(flat: torch.Tensor, truth: torch.Tensor) -> list[float]:
@@ -62,7 +75,7 @@ def _sums(flat: torch.Tensor, truth: torch.Tensor) -> list[float]:
                 (~same).sum().double(),
             ]
         ).tolist()
-        found = [max(f, r) if i < 2 else f + r for i, (f, r) in enumerate(zip(found, row, strict=True))]
+        found = merged(found, row)
     return found
 
 

@@ -48,8 +48,9 @@ class Examination:
         if output.is_floating_point():
             # Most answers are plainly wrong at the very beginning, and need no look at the rest.
             limit = self.bench.limit(trial, i, self.rules.demanded)
-            start = output.reshape(-1)[: trivial.HEAD].double(), trial.oracle[i].reshape(-1)[: trivial.HEAD].double()
-            if bool(((start[0] - start[1]).abs() > limit.maximum).any()):
+            begins = trial.truth.beginning(i, trivial.HEAD).double()
+            mine = output.reshape(-1)[: begins.numel()].double()
+            if bool(((mine - begins).abs() > limit.maximum).any()):
                 return False
         return admits(self.bench, trial, i, output, self.rules.demanded)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import copy
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Literal, TypeVar
 
 import torch
@@ -17,6 +17,9 @@ import torch
 from tools.build.slots import available_memory
 from tools.judge.errors import measure
 from tools.judge.reference import Reference, run_oracle
+
+SMALL = 8
+"""A slice is so small a part of the batch where memory is short from the beginning."""
 
 HOST_SECONDS = 30.0
 """An evaluation on the host that takes longer is not repeated for a dozen trials."""
@@ -48,6 +51,9 @@ class DoubleOracle:
         self.rows = 0
         """How many rows a slice has, once slices are known to be right."""
 
+        self.tight = False
+        """Whether slices are tried first, and small ones."""
+
     @property
     def name(self) -> Literal["fp64", "fp64_cpu", "fp32"]:
         """What a result says of the oracle; slices on the device are fp64 as any."""
@@ -70,6 +76,11 @@ class DoubleOracle:
         on at once.
         """
         job = _Job(self.problem, model, spec, tensors, list(mutated), prepare)
+        if self.way == "whole" and self.tight and reference is not None:
+            self.tight = False  # only once
+            if (found := self._in_slices(job, reference, small=True)) is not None:
+                self.way = "slices"
+                return found
         if self.way == "whole":
             if (found := _unless_exhausted(job.whole)) is not None:
                 return found
@@ -86,11 +97,22 @@ class DoubleOracle:
             self.way = "none"
         raise NoDouble("it needs more memory in fp64 than device and host have, or takes too long on the host")
 
-    def _in_slices(self, job: _Job, reference: Tensors | None) -> Tensors | None:
+    def parts(
+        self, model: torch.nn.Module, spec: dict[str, Any], tensors: Tensors
+    ) -> Iterator[tuple[int, int, Tensors]]:
+        """Outputs slice by slice, where that way is known to be right: first row, row behind the last, outputs."""
+        assert self.way == "slices"
+        job = _Job(self.problem, model, spec, tensors, [], as_double)
+        count = job.batch()
+        for start in range(0, count, self.rows):
+            end = min(start + self.rows, count)
+            yield start, end, job.part(start, end)
+
+    def _in_slices(self, job: _Job, reference: Tensors | None, *, small: bool = False) -> Tensors | None:
         count = job.batch()
         if count < 2 or job.mutated or self.problem.changing or (reference is None and not self.rows):
             return None
-        rows = self.rows or (count + 1) // 2
+        rows = self.rows or (max(2, count // SMALL) if small else (count + 1) // 2)
         while rows:
             verified = bool(self.rows) or self._independent(job, rows, reference or [])
             if verified is False:

@@ -27,6 +27,8 @@ from tools.build.slots import available_memory
 from tools.judge.reference import Reference
 
 ESTIMATE_SECONDS = 10.0
+CONTEXTS = 4 << 30
+"""What seven processes take on a device before they do anything."""
 
 
 @dataclass(frozen=True)
@@ -49,20 +51,30 @@ class Sizes:
         shared = 2 * self.inputs + self.outputs + self.weights
         return trials + oracle + shared + self.weights + 2 * (self.weights + self.outputs)
 
+    @property
+    def comfortable(self) -> int:
+        """Bytes with which two trials are kept with their expectations in fp64 while those of a third are made, beside
+        what a candidate's own process takes and an earlier output of it."""
+        trials = 2 * (self.inputs + self.outputs + self.outputs64)
+        oracle = self.inputs64 + self.weights64 + self.outputs64
+        shared = 2 * self.inputs + self.outputs + self.weights
+        return trials + oracle + shared + self.inputs + 3 * (self.weights + self.outputs) + CONTEXTS
 
-def check_size(source: str, size: str, device: Literal["cuda", "cpu"]) -> None:
-    """Raise ProblemError, with the numbers, when the problem is larger than the device's free memory.
+
+def check_size(source: str, size: str, device: Literal["cuda", "cpu"]) -> bool:
+    """Whether memory is short: for the problem, not for keeping expected outputs in fp64. Raises ProblemError, with the
+    numbers, when the problem is larger than the device's free memory.
 
     A problem whose sizes can't be found out in advance passes. On CUDA an oracle in fp32 is what is done where memory
     is short; on the CPU, where running out ends the process, fp64 has to fit.
     """
     sizes = estimate(source, size)
     if sizes is None:
-        return
+        return False
     free = torch.cuda.mem_get_info()[0] if device == "cuda" else available_memory()
     needed = sizes.needed(fp64=device == "cpu")
     if needed <= free:
-        return
+        return sizes.comfortable > free
     smaller = (
         "run it with --size small"
         if size == "full" and analyse(source).small

@@ -33,7 +33,7 @@ TEN_BITS = 2.0**-11.5
 
 def fp32_floor(bench: Bench, trial: Trial) -> Floor:
     """Errors of honest fp32 evaluations, and of the same mathematics on operands rounded to each class."""
-    count = len(trial.oracle)
+    count = len(trial.reference)
     evaluations = [_strict(bench, trial)]
     if bench.device == "cpu":
         with torch.backends.mkldnn.flags(enabled=False):
@@ -56,7 +56,7 @@ def fp32_floor(bench: Bench, trial: Trial) -> Floor:
 def _jitters(bench: Bench, trial: Trial) -> list[list[Error]]:
     """Errors under random changes of inputs and weights, of the size that rounding to ten bits has: an output of few
     elements is a sample so small that one rounding of it may be near zero by luck. Empty where no output is."""
-    if not any(t.is_floating_point() and 0 < t.numel() < FEW_ELEMENTS for t in trial.oracle):
+    if not any(t.is_floating_point() and 0 < t.numel() < FEW_ELEMENTS for t in trial.reference):
         return []
     generator = torch.Generator(bench.device).manual_seed(trial.seed % 2**31)
     found: list[list[Error]] = []
@@ -98,8 +98,8 @@ def _strict(bench: Bench, trial: Trial, tf32: bool | None = False) -> list[Error
 
 def _all_errors(bench: Bench, trial: Trial, outputs: list[torch.Tensor]) -> list[Error]:
     """Errors of outputs and, behind them, of the buffers that the run has changed."""
-    errors = [measure(s, o) for s, o in zip(outputs, trial.oracle, strict=False)]
-    after = bench.problem.after
+    after = bench.problem.after  # before the oracle is asked, which may run it again
+    errors = trial.truth.measured(outputs)
     return errors + [measure(after[change.name].to(bench.device), change.truth) for change in trial.state]
 
 

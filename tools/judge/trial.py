@@ -9,6 +9,7 @@ import torch
 
 from tools.judge.errors import Error, measure
 from tools.judge.module_state import State
+from tools.judge.truth import Truth
 
 
 @dataclass(frozen=True)
@@ -39,7 +40,7 @@ class Trial:
     tensors: list[torch.Tensor]
     outputs: dict[str, Any]
     reference: list[torch.Tensor]
-    oracle: list[torch.Tensor]
+    truth: Truth
     errors: list[Error] = field(default_factory=list)
     sound: bool = True
     mutated: list[int] = field(default_factory=list)
@@ -53,6 +54,11 @@ class Trial:
     """Buffers that the reference's forward changes."""
 
     @property
+    def oracle(self) -> list[torch.Tensor]:
+        """The oracle's outputs, whole: where memory is short they are made for the asking."""
+        return self.truth.outputs()
+
+    @property
     def bytes(self) -> int:
         kept = [t for change in self.state for t in (change.before, change.after, change.truth)]
-        return sum(t.nbytes for group in (self.tensors, self.reference, self.oracle, kept) for t in group)
+        return self.truth.bytes + sum(t.nbytes for group in (self.tensors, self.reference, kept) for t in group)
