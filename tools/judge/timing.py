@@ -89,7 +89,7 @@ class Timer:
         self.outputs = TimedOutputs(bench, demanded)
         del first
         size = bench.input_bytes // 2
-        draws = max(2, min(POOL[bench.device], POOL_BYTES[bench.device] // max(size, 1)))
+        draws = 2 if bench.tight else max(2, min(POOL[bench.device], POOL_BYTES[bench.device] // max(size, 1)))
         # Besides the pool an output is kept, and one more draw is in the making.
         bench.make_room(len(SIDES), own=(draws + 1) * size + bench.landing_bytes)
         self._pool = [bench.problem.inputs(bench.seed_of(1100 + i))[1] for i in range(draws)]
@@ -197,8 +197,9 @@ class Timer:
                 self.spec, slot, cold=True, seed=seed, give_back=self._mutated, land=side != "second"
             )
             if side != "second":
-                keep = side != order[-1] or bool(self.bench.problem.changing)
-                found[side] = self.landed(replies[side], keep=keep) + self._changed(slot, keep=keep)
+                # What has landed is lost when the other of the two lands, or a state does.
+                landed = self.landed(replies[side], keep=not found or bool(self.bench.problem.changing))
+                found[side] = landed + self._changed(slot, keep=side != order[-1])
                 states[side] = sides[side].changed_state()
         self.outputs.verify(found["candidate"], found["reference"])
         self.outputs.verify_state(states["candidate"], states["reference"])
@@ -237,7 +238,7 @@ class Timer:
             idle = self._series(sides[side], slot, 0, place=False)
             walls[side] = max(self._series(sides[side], slot, calls, seed=seed) - idle, 0.01) / calls
             if side != "second":
-                found[side] = self.landed(sides[side].land_kept(), keep=side != order[-1])
+                found[side] = self.landed(sides[side].land_kept(), keep=not found)
         self.outputs.verify(found["candidate"], found["reference"])
         for side in SIDES:
             rounds.walls[side].append(walls[side])
