@@ -4,9 +4,10 @@ For each file of `tests/build/corpus` the time from its text to a library that c
 after the other; then the time of a build that is cached, and of a call through either binding. Where torch can't link
 CUDA sources (a CPU build of torch), the stock side only compiles them, by the command lines of `load_inline`.
 
-    python tests/benchmarks/builds.py [--device cpu|cuda] [--limit N] [--jobs N] [--results FILE]
+    python tests/benchmarks/builds.py [--device cpu|cuda] [--limit N] [--part I/N] [--jobs N] [--results FILE]
 
-With `--results` what was measured is kept in FILE, and a second run goes on from there.
+With `--results` what was measured is kept in FILE, and a second run goes on from there. With `--part` N runs, each on
+cores of its own (`taskset`), share the candidates.
 """
 
 from __future__ import annotations
@@ -176,9 +177,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--device", choices=["cpu", "cuda"], help="which candidates; both by default")
     parser.add_argument("--limit", type=int, help="only so many candidates of each device")
+    parser.add_argument("--part", default="0/1", help="only each Nth candidate, from the Ith on (counted from 0)")
     parser.add_argument("--jobs", type=int, default=1, help="candidates at a time, on both sides alike")
     parser.add_argument("--results", type=Path, help="keep what was measured here, and go on from it")
     options = parser.parse_args()
+    part, parts = map(int, options.part.split("/"))
     known = _known(options.results)
     rows: list[dict[str, Any]] = []
     overhead: tuple[float, float] | None = None
@@ -188,6 +191,7 @@ def main() -> None:
             if options.device not in (None, device):
                 continue
             files = sorted(CORPUS.glob("cpp_*.py" if device == "cpu" else "cuda_*.py"))[: options.limit]
+            files = files[part::parts]
             try:
                 toolchain = find_toolchain(cuda=device == "cuda")
             except ToolchainError as error:
@@ -212,7 +216,7 @@ def main() -> None:
                     if options.results:
                         options.results.write_text(json.dumps(list(known.values()), indent=1))
             rows += [known[path.name] for path in files]
-            if device == "cpu":
+            if device == "cpu" and part == 0:
                 overhead = bench.call_overhead()
     print(f"\n{platform.processor() or platform.machine()}, {datetime.now(UTC):%Y-%m-%d}, sandbox {level.value}")
     table(rows)
