@@ -91,6 +91,8 @@ class Court:
         """`ProblemFacts`: shapes, costs, the floor, and what the reference and its compiled forms take here."""
         trial, bench, soundness = self.bench.trial(OWN, 0), self.bench, self._judgeability()
         baselines = self._timed_baselines()
+        for reference in self._references or ():
+            reference.rest()
         best = min(baselines.values(), default=0.0)
         facts = ProblemFacts(
             device=self.info,
