@@ -62,6 +62,15 @@ def work_ahead(ahead: list[float], rounds: Rounds) -> Finding | None:
     return observe("work_ahead", summary, severity="warning", ahead_us=round(usual, 1))
 
 
+def work_behind(rounds: Rounds) -> Finding | None:
+    """Whether the answer is computed only when it is carried away, which `rounds` have counted in."""
+    behind = rounds.behind if rounds.clock == "device" else 0.0
+    if not behind:
+        return None
+    summary = f"its outputs take {behind:.0f} us longer to carry away than the reference's: counted in"
+    return observe("work_behind", summary, severity="warning", behind_us=round(behind, 1))
+
+
 def side_stream(candidate: list[Reply], reference: list[Reply]) -> Finding | None:
     """Whether work goes on behind the candidate's back: the device is busy long after its stream has finished.
 

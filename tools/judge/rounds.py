@@ -16,6 +16,9 @@ Clock = Literal["device", "wall", "series"]
 judge's own clock over many calls in a row."""
 
 
+SLOWER_COPY, COPY_US = 2.0, 10.0
+
+
 def _each_side() -> dict[str, list[float]]:
     return {side: [] for side in SIDES}
 
@@ -48,6 +51,26 @@ class Rounds:
     def by_wall(self) -> Rounds:
         """The same rounds timed by the judge's own clock, exchange included, which no candidate can reach."""
         return Rounds(self.replies, self.walls, "wall", self.dropped)
+
+    @property
+    def behind(self) -> float:
+        """Microseconds by which carrying a call's outputs away takes longer than it should: what is computed only when
+        somebody looks at it shows there. Twice as long is nothing: outputs may lie in memory in another way, or not
+        in the caches."""
+        mine, theirs = (self.column(side, "land_us") for side in ("candidate", "reference"))
+        if not len(mine):
+            return 0.0
+        more = float(np.median(mine) - np.median(theirs))
+        return more if more > (SLOWER_COPY - 1) * float(np.median(theirs)) + COPY_US else 0.0
+
+    def charged(self) -> Rounds:
+        """The same rounds with what the candidate does behind its calls counted in."""
+        behind = self.behind
+        if not behind:
+            return self
+        names = ("us", "host_us", "drained_us")
+        mine = [r.model_copy(update={n: getattr(r, n) + behind for n in names}) for r in self.replies["candidate"]]
+        return Rounds({**self.replies, "candidate": mine}, self.walls, self.clock, self.dropped)
 
     def __add__(self, other: Rounds) -> Rounds:
         return Rounds(

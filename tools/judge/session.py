@@ -130,8 +130,9 @@ class Session:
         """One timed forward on inputs that are in `slot` already, and how long the exchange took by our own clock, in
         us. What became of the inputs `give_back` is in `slot` afterwards; outputs are landed unless told otherwise.
 
-        On the CPU the caches are flushed in an exchange of its own, which takes ten times longer than most calls and
-        would drown them in the judge's clock. On CUDA the flush must stay right before the call, to hide its launch.
+        The process stands still before and after: what is not its turn is no time for its threads to work, or to slow
+        others down. On the CPU the caches are flushed in an exchange of its own, which takes ten times longer than most
+        calls and would drown them in the judge's clock. On CUDA it must stay right before the call, to hide its launch.
         """
         places = self.bench.slots[slot]
         request: dict[str, Any] = {
@@ -146,12 +147,14 @@ class Session:
             "restore": self._initial_state(),
         }
         ahead = 0.0
+        self.worker.resume()
         if cold and self.bench.device == "cpu":
             ahead = self._flush(slot)
             request |= {"cold": False, "placed": True}
         began = time.perf_counter_ns()
         reply = self.worker.run(request, self._patience)
         wall = (time.perf_counter_ns() - began) / 1e3
+        self.worker.pause()
         # Work is work, whenever it is done.
         charged = {name: getattr(reply, name) + ahead for name in ("us", "host_us", "drained_us")}
         return reply.model_copy(update=charged) if ahead else reply, wall + ahead
@@ -169,11 +172,14 @@ class Session:
         """How long `calls` forwards in a row take on inputs that are in `slot` already, in us by our own clock, with
         the exchange and, on CUDA, a wait of the device before the first. The last one's outputs are kept. Without
         `place` the inputs are those of the last timed call."""
+        self.worker.resume()
         ahead = self._flush(slot) if place else 0.0
         request = {"op": "series", "inputs": spec, "calls": calls, "seed": seed, "wait_us": wait_us}
         began = time.perf_counter_ns()
         self.worker.ask(request, self._patience + calls * 20 * self.bench.reference_seconds)
-        return (time.perf_counter_ns() - began) / 1e3 + ahead
+        taken = (time.perf_counter_ns() - began) / 1e3
+        self.worker.pause()
+        return taken + ahead
 
     def _flush(self, slot: int) -> float:
         """Have inputs placed and caches emptied. Microseconds that threads which the program has started, and not the
