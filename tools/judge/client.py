@@ -52,7 +52,8 @@ class Placed(BaseModel):
 
 
 class Reply(BaseModel):
-    """An answer to `run` or `time`; `us`, `host_us` and `land_us` are the worker's own clock."""
+    """An answer to `run` or `time`; `us`, `host_us` and `land_us` are the worker's own clock, and
+    `place_us` is filled in by the judge: what the process ran while it was given inputs."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -66,6 +67,7 @@ class Reply(BaseModel):
     host_us: float = 0.0
     drained_us: float = 0.0
     land_us: float = 0.0
+    place_us: float = 0.0
 
 
 class Failure(BaseModel):

@@ -146,10 +146,10 @@ class Session:
             "give_back": list(give_back),
             "restore": self._initial_state(),
         }
-        ahead = 0.0
+        ahead = placing = 0.0
         self.worker.resume()
         if cold and self.bench.device == "cpu":
-            ahead = self._flush(slot)
+            ahead, placing = self._flush(slot)
             request |= {"cold": False, "placed": True}
         began = time.perf_counter_ns()
         reply = self.worker.run(request, self._patience)
@@ -157,7 +157,7 @@ class Session:
         self.worker.pause()
         # Work is work, whenever it is done.
         charged = {name: getattr(reply, name) + ahead for name in ("us", "host_us", "drained_us")}
-        return reply.model_copy(update=charged) if ahead else reply, wall + ahead
+        return reply.model_copy(update={**charged, "place_us": placing}), wall + ahead
 
     def series(
         self,
@@ -173,7 +173,7 @@ class Session:
         the exchange and, on CUDA, a wait of the device before the first. The last one's outputs are kept. Without
         `place` the inputs are those of the last timed call."""
         self.worker.resume()
-        ahead = self._flush(slot) if place else 0.0
+        ahead = self._flush(slot)[0] if place else 0.0
         request = {"op": "series", "inputs": spec, "calls": calls, "seed": seed, "wait_us": wait_us}
         began = time.perf_counter_ns()
         self.worker.ask(request, self._patience + calls * 20 * self.bench.reference_seconds)
@@ -181,19 +181,21 @@ class Session:
         self.worker.pause()
         return taken + ahead
 
-    def _flush(self, slot: int) -> float:
+    def _flush(self, slot: int) -> tuple[float, float]:
         """Have inputs placed and caches emptied. Microseconds that threads which the program has started, and not the
-        worker, ran meanwhile: an honest one has nothing to do yet."""
-        request = {"op": "flush", "tensors": self.bench.slots[slot], "restore": self._initial_state()}
-        if self.bench.device != "cpu":
-            self.worker.ask(request, self._patience)
-            return 0.0
+        worker, ran meanwhile, since an honest one has nothing to do yet; and what the worker's own threads ran while
+        they placed inputs, in which code of the program may run: where something of its dies, for one."""
+        request = {"op": "place", "tensors": self.bench.slots[slot], "restore": self._initial_state()}
         before = self.worker.thread_times()
         self.worker.ask(request, self._patience)
+        placed = self.worker.thread_times()
+        self.worker.ask({"op": "flush"}, self._patience)
+        if self.bench.device != "cpu":
+            return 0.0, 0.0
         after = self.worker.thread_times()
         ahead = sum(us - before.get(thread, 0.0) for thread, us in after.items() if thread not in self._ours)
         self.ahead.append(ahead)
-        return ahead
+        return ahead, sum(us - before.get(thread, 0.0) for thread, us in placed.items() if thread in self._ours)
 
     def rest(self) -> None:
         """Have the process give cached device memory back."""

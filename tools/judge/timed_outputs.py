@@ -78,12 +78,14 @@ class TimedOutputs:
         return beyond <= 2 * (MOST_AT_EDGES + mine.numel() // FEW_AT_EDGES)
 
 
-def inputs_kept(candidate: Session, given: list[torch.Tensor], may_change: Sequence[int], slot: int) -> None:
+def inputs_kept(
+    candidate: Session, given: list[torch.Tensor], may_change: Sequence[int], slot: int, *, keep: bool = False
+) -> None:
     """Raises CandidateFailed where its last timed call has changed inputs that the reference leaves alone. `slot` of
-    the shared buffer is overwritten."""
+    the shared buffer is overwritten. With `keep` the outputs of that call are held."""
     bench = candidate.bench
     places = bench.slots[slot]
-    candidate.worker.ask({"op": "placed", "tensors": places}, CALL_SECONDS + 20 * bench.reference_seconds)
+    candidate.worker.ask({"op": "placed", "tensors": places, "keep": keep}, CALL_SECONDS + 20 * bench.reference_seconds)
     bench.synchronize()
     for i, (tensor, place) in enumerate(zip(given, places, strict=True)):
         if i not in may_change and not identical(tensor, tensor_at(bench.arenas["inputs"], place)):

@@ -18,14 +18,16 @@ import torch
 
 from tools.judge import statistics
 from tools.judge.bench import Bench
-from tools.judge.client import Reply
+from tools.judge.client import CandidateFailed, Reply
+from tools.judge.errors import identical
+from tools.judge.findings import observe
 from tools.judge.inputs import OWN, put_outlier
 from tools.judge.mixing import exchange
 from tools.judge.module_state import State
 from tools.judge.rounds import SIDES, Clock, Rounds
 from tools.judge.session import Session
 from tools.judge.timed_outputs import TimedOutputs, inputs_kept
-from tools.types import PrecisionClass
+from tools.types import PrecisionClass, Verdict
 from tools.worker.arena import tensor_at
 
 WIDTH = 0.01
@@ -122,6 +124,8 @@ class Timer:
                     break
             if time.monotonic() > stop and done >= FEWEST_ROUNDS:
                 break
+        if clock == "device":
+            self._outlasts(candidate)
         return rounds.charged()
 
     def hot(self, session: Session, calls: int = 10) -> list[Reply]:
@@ -201,9 +205,11 @@ class Timer:
         for side in order:
             if side != "second":
                 self.bench.poison_landing(0xFF)
-            if self._may_change or (side == "reference" and "candidate" in found):
-                # The side before has left its own values there, or may have: the candidate can write to the buffer.
+            behind = side == "reference" and "candidate" in found
+            if self._may_change or behind:
+                # The side before has left its own values there, or may have: the candidate can write to the buffers.
                 self.bench.write_inputs(self._written, slot)
+            if behind and self.bench.problem.changing:
                 self.bench.write_weights(self.bench.model)
             self.bench.synchronize()
             replies[side], walls[side] = sides[side].time(
@@ -219,6 +225,24 @@ class Timer:
             inputs_kept(sides["candidate"], self._written, self._may_change, 1 - slot)
         self.outputs.verify_state(states["candidate"], states["reference"], outlier=self.has_outlier)
         rounds.add(replies, walls)
+
+    def _outlasts(self, candidate: Session) -> None:
+        """Raises CandidateFailed where the outputs of a timed call, which none knows to be the last, do not survive
+        another one."""
+        if self.bench.landing_bytes > LARGE_LANDING:
+            return  # there may be no room for two
+        self.fresh_inputs(0)
+        self.bench.synchronize()
+        seed = self.seed()
+        first = self.landed(candidate.time(self.spec, 0, cold=True, seed=seed)[0], keep=True)
+        inputs_kept(candidate, self._written, self._may_change, 1, keep=True)
+        self.fresh_inputs(1)
+        self.bench.synchronize()
+        candidate.time(self.spec, 1, cold=True, seed=self.seed(), land=False)
+        held = self.landed(candidate.land_kept(), keep=False)
+        if len(first) != len(held) or not all(map(identical, first, held)):
+            finding = observe("aliases_previous_output", "when timed, a call overwrites the output of the one before")
+            raise CandidateFailed(Verdict.CHEATING, finding)
 
     def _changed(self, slot: int, *, keep: bool) -> list[torch.Tensor]:
         """What the last call has made of the inputs that count as outputs."""

@@ -21,7 +21,7 @@ from tools.worker import profile
 from tools.worker.arena import Arena, Layout, tensor_at
 from tools.worker.failure import describe
 from tools.worker.integrity import Integrity
-from tools.worker.loader import BuiltLibraries, apply_overrides, construct, run_module
+from tools.worker.loader import BuiltLibraries, apply_overrides, compiled, construct, run_module
 from tools.worker.placing import Ring, copy, late, placed
 from tools.worker.poison import Poison
 from tools.worker.stopwatch import Stopwatch
@@ -71,6 +71,7 @@ class Worker:
         self.tf32 = False
         self.kept: list[torch.Tensor] = []
         self.placed: list[torch.Tensor] = []
+        self.latest: list[torch.Tensor] = []
         self.earlier_inputs, self.earlier_outputs = Ring(self.device), Ring(self.device)
         if self.device == "cuda" and args["guarded"]:
             # The first use of the profiler takes seconds, which this process still has.
@@ -155,16 +156,20 @@ class Worker:
         kept, self.kept = self.kept, []
         return self._land(tuple(kept), int(request["landing"]))
 
-    def do_flush(self, request: Message) -> Message:
-        """Place the inputs of the next timed call, empty the caches and wait until that is done."""
+    def do_place(self, request: Message) -> Message:
+        """Place the inputs of the next timed call."""
         self._place(request)
+        return {}
+
+    def do_flush(self, _request: Message) -> Message:
+        """Empty the caches and wait until that is done."""
         self.stopwatch.flush()
         self.stopwatch.synchronize()
         return {}
 
     def do_rest(self, _request: Message) -> Message:
         """Give device memory that PyTorch only caches back to the device."""
-        self.kept = []
+        self.kept, self.latest = [], []
         if self.device == "cuda":
             torch.cuda.empty_cache()
         return {}
@@ -183,7 +188,7 @@ class Worker:
         for i in request["give_back"]:
             tensor_at(self.arenas["inputs"], request["tensors"][i]).copy_(self.placed[i])
         self.stopwatch.synchronize()
-        self.earlier_outputs.hold(flatten(output)[1])
+        self.latest = flatten(output)[1]
         return {**reply, **times}
 
     def do_placed(self, request: Message) -> Message:
@@ -191,6 +196,7 @@ class Worker:
         for place, tensor in zip(request["tensors"], self.placed, strict=True):
             tensor_at(self.arenas["inputs"], place).copy_(tensor)
         self.stopwatch.synchronize()
+        self.kept = self.latest if request["keep"] else self.kept
         return {}
 
     def do_series(self, request: Message) -> Message:
@@ -218,9 +224,7 @@ class Worker:
             torch.backends.cuda.matmul.allow_tf32 = allowed
             self.tf32 = allowed
         mode = kind.removesuffix("_tf32")
-        torch._dynamo.reset()
-        modes = {"compile": "default", "compile_max_autotune": "max-autotune"}
-        self.call = self.model if mode == "eager" else torch.compile(self.model, mode=modes[mode])
+        self.call = compiled(self.model, mode)
         return {}
 
     def do_profile(self, request: Message) -> Message:
@@ -259,7 +263,9 @@ class Worker:
         """
         self._restore(request)
         views = [tensor_at(self.arenas["inputs"], place) for place in request["tensors"]]
+        self.earlier_outputs.hold(self.latest)
         self.earlier_inputs.hold(self.placed)
+        self.latest = []
         self.placed = []
         self.placed = [placed(view) for view in views]
 
