@@ -6,9 +6,10 @@ All of it is measured on the reference itself, against its fp64 oracle.
 from __future__ import annotations
 
 import copy
+import itertools
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 import torch
@@ -26,6 +27,10 @@ SHORTER = (PrecisionClass.TF32, PrecisionClass.FP16, PrecisionClass.BF16)
 NEAR_TIE = 2.0**-18
 NEAR_TIE_SPECIAL = 2.0**-10
 NEAR_TIE_DRAWS = 16
+LOSES_DIGITS = 8 * 2.0**-24
+SPAN_DRAWS, GROWTH = 3, 2.0**-12
+"""Of eight tensors any two go apart in one of three draws."""
+
 MANY = 1000
 LONELY, STEP = 0.05, 2.0**-16
 """An element with so much of all squared error, and an error so large, is at an edge."""
@@ -54,7 +59,25 @@ def fp32_floor(bench: Bench, trial: Trial) -> Floor:
         _relative(trial.errors)[0],
         1,
         tuple(_grade(i, evaluations, found, jitters) for i in range(count + len(trial.state))),
+        _spans(bench, trial, rms) if found else (),
     )
+
+
+def _spans(bench: Bench, trial: Trial, relative: float) -> tuple[tuple[float, float], ...]:
+    """How large the numbers are that each output is a difference of: what it changes by when whole tensors grow or
+    shrink. Empty where honest fp32, whose error is `relative`, loses no digits."""
+    if relative <= LOSES_DIGITS:
+        return ()
+    found = [(0.0, 0.0)] * len(trial.reference)
+    for draw in range(SPAN_DRAWS):
+        seen = itertools.count()
+
+        def grown(t: torch.Tensor, draw: int = draw, seen: Iterator[int] = seen) -> torch.Tensor:
+            return t.double() * (1 + GROWTH * (1 if next(seen) >> draw & 1 else -1))
+
+        errors = _changed(bench, trial, grown)
+        found = [(max(a, e.rms / GROWTH), max(b, e.maximum / GROWTH)) for (a, b), e in zip(found, errors, strict=False)]
+    return tuple(found)
 
 
 def _jitters(bench: Bench, trial: Trial) -> list[list[Error]]:
