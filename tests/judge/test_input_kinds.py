@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
+from tools.judge.bench import Bench
 from tools.judge.inputs import SHIFT, SPECIAL, TIED, change_one_element, derive
 
 
@@ -163,3 +164,25 @@ def test_one_outlier_somewhere_in_one_input(kind: str, times: float):
         places.add((which, int(mask.flatten().nonzero())))
     assert len(places) > 25
     assert {which for which, _ in places} == {0, 1}
+
+
+@pytest.mark.parametrize("kind", ["sparse", "mostly_zero", "mostly_one"])
+def test_which_elements_are_kept_has_nothing_to_do_with_their_values(kind: str):
+    """A mask drawn under the seed of the inputs is made of the same numbers, and keeps the smallest."""
+    source = """
+import torch
+class Model(torch.nn.Module):
+    def forward(self, x):
+        return 2 * x
+def get_inputs():
+    return [torch.rand(100, 400)]
+"""
+    bench = Bench(source, "full", "cpu")
+    try:
+        own = bench.problem.inputs(bench.seed_of(7))[1][0]
+        found = bench.trial(kind, 7).tensors[0]
+        kept = own[found != (1.0 if kind == "mostly_one" else 0.0)]
+        assert 100 < kept.numel() < 8000
+        assert 0.4 < float(kept.mean()) < 0.6
+    finally:
+        bench.close()

@@ -11,6 +11,7 @@ from tools.judge.bench import Bench
 from tools.judge.compare import at_edges
 from tools.judge.errors import measure
 from tools.judge.inputs import OWN
+from tools.judge.sensitivity import _strict  # pyright: ignore[reportPrivateUsage]
 
 STEP = 0.037
 PROBLEM = """
@@ -61,6 +62,20 @@ def test_a_few_values_at_edges_go_either_way(bench: Bench):
 
 def test_values_elsewhere_do_not(bench: Bench):
     assert not passes(bench, nearest=False, count=1)
+
+
+def test_a_reference_that_is_itself_a_step_off_allows_no_step_elsewhere(bench: Bench):
+    """It happens in one draw of twenty, and would make a step what arithmetic costs."""
+    trial = bench.trial(OWN, 0)
+    tensors = [trial.tensors[0].clone()]
+    # Half a step, rounded to fp32 lies on one side or the other, and the quotient in fp32 is exactly a half.
+    for k in range(40):
+        tensors[0].view(-1)[k] = (k + 0.5) * STEP
+    edged = bench.compute(OWN, trial.seed, trial.spec, tensors)
+    raw = measure(edged.reference[0], edged.oracle[0])
+    assert raw.maximum > STEP / 2, "no value of these went the other way"
+    assert edged.errors[0].maximum < STEP / 100
+    assert _strict(bench, edged)[0].maximum < STEP / 100
 
 
 def test_many_do_not(bench: Bench):

@@ -20,12 +20,12 @@ import torch
 from tools.judge import limits as rule
 from tools.judge import module_state
 from tools.judge.deadline import deadline
-from tools.judge.inputs import FAR, OWN, SPECIAL, derive
+from tools.judge.inputs import FAR, OWN, SPECIAL, derive, other_draws
 from tools.judge.limits import Limit
 from tools.judge.oracle import DoubleOracle
 from tools.judge.preflight import check_size
 from tools.judge.reference import Reference, oracle_model
-from tools.judge.sensitivity import fp32_floor
+from tools.judge.sensitivity import fp32_floor, steady_errors
 from tools.judge.trial import Trial, changes
 from tools.judge.truth import Job, expected
 from tools.judge.variation import Repair
@@ -103,8 +103,7 @@ class Bench:
             seed = self.seed_of(index)
             spec, tensors = self.problem.inputs(seed)
             if kind != OWN:
-                generator = torch.Generator(self.device).manual_seed(seed)
-                tensors = derive(kind, tensors, generator)
+                tensors = derive(kind, tensors, other_draws(seed, self.device))
             found = self.compute(kind, seed, spec, tensors)
             self._keep(key, found)
         return found
@@ -146,7 +145,10 @@ class Bench:
             e.unsound == 0 and (not r.is_floating_point() or e.relative < 0.05 or e.scale == 0)
             for e, r in zip(errors, reference, strict=True)
         )
-        return Trial(kind, seed, spec, tensors, outputs, reference, truth, errors, sound, mutated, changed, state)
+        made = Trial(kind, seed, spec, tensors, outputs, reference, truth, errors, sound, mutated, changed, state)
+        if kind == OWN and own:
+            made.errors = steady_errors(self, made, reference, errors)
+        return made
 
     def _first_forward(self) -> bool:
         """Whether the forward draws random numbers; buffers that it changes are noted on the way."""

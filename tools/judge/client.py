@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import os
+import signal
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -50,7 +52,8 @@ class Placed(BaseModel):
 
 
 class Reply(BaseModel):
-    """An answer to `run` or `time`; `us` and `host_us` are the worker's own clock."""
+    """An answer to `run` or `time`; `us`, `host_us` and `land_us` are the worker's own clock, and
+    `place_us` is filled in by the judge: what the process ran while it was given inputs."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -63,6 +66,8 @@ class Reply(BaseModel):
     us: float = 0.0
     host_us: float = 0.0
     drained_us: float = 0.0
+    land_us: float = 0.0
+    place_us: float = 0.0
 
 
 class Failure(BaseModel):
@@ -112,16 +117,21 @@ class Worker:
         )
         self._sandboxed = sandboxed
         self._warm = False
+        self._paused = False
         self.dead = False
 
     def ask(self, request: dict[str, Any], seconds: float) -> dict[str, Any]:
         """Send one request and return its reply. CandidateFailed for everything that can go wrong on the other side;
         where a trusted process is there, ReferenceFailed."""
         self.await_start()
+        paused = self._paused
+        self.resume()
         try:
             reply = self._exchange(request, seconds)
             if "error" in reply:
                 raise self._raised(reply["error"])
+            if paused:
+                self.pause()
             return reply
         except CandidateFailed as failed:
             if self._sandboxed:
@@ -147,6 +157,21 @@ class Worker:
             with contextlib.suppress(OSError, ValueError, IndexError):  # it has just ended
                 found[int(task.name)] = int((task / "schedstat").read_text().split()[0]) / 1e3
         return found
+
+    def pause(self) -> None:
+        """Have the process and all its threads stand still until it is resumed, or asked for something."""
+        self._signal(signal.SIGSTOP)
+        self._paused = True
+
+    def resume(self) -> None:
+        """Let a paused process go on."""
+        if self._paused:
+            self._paused = False
+            self._signal(signal.SIGCONT)
+
+    def _signal(self, number: signal.Signals) -> None:
+        with contextlib.suppress(OSError):  # it has just ended: the next request will say so
+            os.kill(self.child.pid, number)
 
     def close(self) -> None:
         """Kill the process and everything it has started, and go on: with much device memory to give back, dying takes

@@ -53,13 +53,26 @@ def series_mismatch(rounds: Rounds, each: tuple[float, float], device: str) -> F
 
 
 def work_ahead(ahead: list[float], rounds: Rounds) -> Finding | None:
-    """Whether threads of the candidate's own are at work before it is called, `ahead` us a call. It is counted in."""
+    """Whether threads of the candidate's own are at work before it is called, `ahead` us a call, or its code in the
+    worker's threads. It is counted in."""
     reported = float(np.median(rounds.times("candidate")))
     usual = float(np.median(ahead)) if ahead else 0.0
+    if rounds.before:
+        summary = f"{rounds.before:.0f} us of its own are run while it is given inputs, before it is called: counted in"
+        return observe("work_ahead", summary, severity="warning", ahead_us=round(rounds.before, 1))
     if usual <= max(50.0, 0.1 * reported):
         return None
     summary = f"its own threads run for {usual:.0f} us after its inputs are there and before it is called: counted in"
     return observe("work_ahead", summary, severity="warning", ahead_us=round(usual, 1))
+
+
+def work_behind(rounds: Rounds) -> Finding | None:
+    """Whether the answer is computed only when it is carried away, which `rounds` have counted in."""
+    behind = rounds.behind
+    if not behind:
+        return None
+    summary = f"its outputs take {behind:.0f} us longer to carry away than the reference's: counted in"
+    return observe("work_behind", summary, severity="warning", behind_us=round(behind, 1))
 
 
 def side_stream(candidate: list[Reply], reference: list[Reply]) -> Finding | None:

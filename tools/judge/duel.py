@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from tools.judge import statistics
 from tools.judge.bench import Bench
 from tools.judge.client import CandidateFailed, Reply
-from tools.judge.clocks import exchange_mismatch, series_mismatch, side_stream, work_ahead
+from tools.judge.clocks import exchange_mismatch, series_mismatch, side_stream, work_ahead, work_behind
 from tools.judge.rounds import Rounds
 from tools.judge.session import Session
 from tools.judge.timing import LEAST_ROUNDS, Timer
@@ -59,7 +59,7 @@ def duel(
     try:
         session.load()
         first = _measure(timer, session, references[0])
-        first.ahead = work_ahead(session.ahead, first.rounds)
+        first.ahead = work_ahead(session.ahead, first.rounds) or work_behind(first.rounds)
     finally:
         session.worker.close()
     if first.claim is SpeedClaim.INDISTINGUISHABLE or abs(first.speedup.value - 1) > CLOSE:

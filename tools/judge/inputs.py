@@ -48,11 +48,20 @@ FAR_SPREAD = 30.0
 PEAK = 100.0
 """The largest element of `uneven`, over the mean size of the problem's own."""
 
+SHARE_OF_REST = 0.1
+"""What all small elements of `uneven` sum up to, over its largest."""
+
 LARGEST = 1e3
 """The size of the element of `one_large`, over the mean size of the problem's own."""
 
 LARGE = 12
 SAMPLE = 1 << 16
+
+
+def other_draws(seed: int, device: str) -> torch.Generator:
+    """Random numbers that go with the inputs drawn under `seed`, and are others than theirs: a mask made of the very
+    numbers that the inputs are would pick the smallest of them."""
+    return torch.Generator(device).manual_seed((seed ^ 0x5EED5EED) % 2**31)
 
 
 def derive(kind: str, tensors: list[torch.Tensor], generator: torch.Generator) -> list[torch.Tensor]:
@@ -96,10 +105,10 @@ def _uneven(t: torch.Tensor, generator: torch.Generator, which: int) -> torch.Te
     A mean of 1e9 alike values hardly changes when it is taken over half of them, and the limit for so long a sum lets
     that pass. Here one element makes up more than half of a sum, so that no half can stand for the whole.
     """
-    # fp16 has no smaller ones.
-    rest = 1e-3 if t.dtype is torch.float16 else 1e-7
+    count = t.numel()
+    # No smaller than the sum needs, or an epsilon under a norm decides; fp16 has no smaller ones than that.
+    rest = 1e-3 if t.dtype is torch.float16 else min(1e-3, max(1e-7, SHARE_OF_REST * PEAK / max(count, 1)))
     made = t * rest
-    count = made.numel()
     # A fresh product has no gaps: its memory as one row, whatever its strides.
     row = made.as_strided((count,), (1,))
     sample = row[:: max(1, count // SAMPLE)].double().abs() / rest

@@ -49,6 +49,10 @@ WELL_CONDITIONED = 0.1
 """Elsewhere digits are lost to nothing but short operands: a table of eighteen bits a value would be fp32 grade, and
 gain by it. Not so an output of few elements: a sum that long hides more by its own rounding."""
 
+PLAIN_ORDER = 0.25
+"""A sum in plain order is as far off as its terms are large, and not its difference from another. Of that scale no more
+is allowed than it costs, twice: bf16 operands cost ten times as much where they are 10,000."""
+
 FEW_ELEMENTS = 16
 TRUNCATED = 1.5 * 2.0**-10
 MOST_AT_EDGES = 2
@@ -87,6 +91,9 @@ class Floor:
     """For each output, then each buffer that forward changes, in its own units: the RMS and maximum error that count
     as fp32 grade on the problem's own inputs, however small the output is there."""
 
+    spans: tuple[tuple[float, float], ...] = ()
+    """For each output, where honest arithmetic loses digits: RMS and maximum of the numbers whose difference it is."""
+
     @property
     def reference_is_fp32(self) -> bool:
         """Whether the reference, as it runs, is about as accurate as strict fp32."""
@@ -103,8 +110,10 @@ def floor_limit(floor: Floor, error: Error, dtype: torch.dtype, output: int | No
     # What the floor of a short type measures is the rounding of the output, which every kernel does once.
     short = dtype in (torch.float16, torch.bfloat16)
     floor_rms, floor_max = (SHORT_FLOOR_RMS, SHORT_FLOOR_MAX) if short else (FLOOR_RMS, FLOOR_MAX)
-    rms = max(floor_rms * floor.rms * error.scale, (u_out + few * sum_error) * error.scale)
-    largest = max(floor_max * floor.maximum * error.peak, 8 * (u_out + sum_error) * error.peak)
+    span_rms, span_max = floor.spans[output] if output is not None and output < len(floor.spans) else (0.0, 0.0)
+    span_rms, span_max = max(error.scale, PLAIN_ORDER * span_rms), max(error.peak, PLAIN_ORDER * span_max)
+    rms = max(floor_rms * floor.rms * error.scale, u_out * error.scale + few * sum_error * span_rms)
+    largest = max(floor_max * floor.maximum * error.peak, 8 * (u_out * error.peak + sum_error * span_max))
     if dtype is not torch.float64 and not short and output is not None and output < len(floor.grades):
         grade_rms, grade_max = floor.grades[output]
         cancels = grade_rms > FLOOR_CLASS * CANCELLING * error.scale

@@ -16,6 +16,9 @@ Clock = Literal["device", "wall", "series"]
 judge's own clock over many calls in a row."""
 
 
+SLOWER_COPY, COPY_US, PLACE_US = 2.0, 10.0, 50.0
+
+
 def _each_side() -> dict[str, list[float]]:
     return {side: [] for side in SIDES}
 
@@ -48,6 +51,36 @@ class Rounds:
     def by_wall(self) -> Rounds:
         """The same rounds timed by the judge's own clock, exchange included, which no candidate can reach."""
         return Rounds(self.replies, self.walls, "wall", self.dropped)
+
+    @property
+    def before(self) -> float:
+        """Microseconds by which being given inputs takes longer than it should: where code of the candidate's runs then
+        (something dies, a signal comes), it may be at work already."""
+        return self._more("place_us", PLACE_US)
+
+    @property
+    def behind(self) -> float:
+        """Microseconds by which carrying a call's outputs away takes longer than it should: what is computed only when
+        somebody looks at it shows there."""
+        return self._more("land_us", COPY_US)
+
+    def _more(self, name: str, least: float) -> float:
+        """By how much the candidate takes longer than the reference for what is the worker's own work. Twice as long is
+        nothing: tensors may lie in memory in another way, or not in the caches."""
+        mine, theirs = (self.column(side, name) for side in ("candidate", "reference"))
+        if self.clock != "device" or not len(mine):
+            return 0.0
+        more = float(np.median(mine) - np.median(theirs))
+        return more if more > (SLOWER_COPY - 1) * float(np.median(theirs)) + least else 0.0
+
+    def charged(self) -> Rounds:
+        """The same rounds with what the candidate does before and behind its calls counted in."""
+        more = self.before + self.behind
+        if not more:
+            return self
+        names = ("us", "host_us", "drained_us")
+        mine = [r.model_copy(update={n: getattr(r, n) + more for n in names}) for r in self.replies["candidate"]]
+        return Rounds({**self.replies, "candidate": mine}, self.walls, self.clock, self.dropped)
 
     def __add__(self, other: Rounds) -> Rounds:
         return Rounds(

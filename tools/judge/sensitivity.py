@@ -6,15 +6,16 @@ All of it is measured on the reference itself, against its fp64 oracle.
 from __future__ import annotations
 
 import copy
+import itertools
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 import torch
 
 from tools.judge.errors import Error, measure
-from tools.judge.inputs import SPECIAL, shake
+from tools.judge.inputs import SPECIAL, other_draws, shake
 from tools.judge.limits import FEW_ELEMENTS, FLOOR_CLASS, FLOOR_MAX, FLOOR_RMS, Floor, rounded
 from tools.judge.trial import Trial
 from tools.types import PrecisionClass
@@ -26,6 +27,14 @@ SHORTER = (PrecisionClass.TF32, PrecisionClass.FP16, PrecisionClass.BF16)
 NEAR_TIE = 2.0**-18
 NEAR_TIE_SPECIAL = 2.0**-10
 NEAR_TIE_DRAWS = 16
+LOSES_DIGITS = 8 * 2.0**-24
+SPAN_DRAWS, GROWTH = 3, 2.0**-12
+"""Of eight tensors any two go apart in one of three draws."""
+
+MANY = 1000
+LONELY, STEP = 0.05, 2.0**-16
+"""An element with so much of all squared error, and an error so large, is at an edge."""
+
 JITTERS, JITTER_SECONDS = 8, 1.0
 TEN_BITS = 2.0**-11.5
 """The spread of the relative error of rounding to ten mantissa bits, over a binade, is that of so much at random."""
@@ -50,7 +59,25 @@ def fp32_floor(bench: Bench, trial: Trial) -> Floor:
         _relative(trial.errors)[0],
         1,
         tuple(_grade(i, evaluations, found, jitters) for i in range(count + len(trial.state))),
+        _spans(bench, trial, rms) if found else (),
     )
+
+
+def _spans(bench: Bench, trial: Trial, relative: float) -> tuple[tuple[float, float], ...]:
+    """How large the numbers are that each output is a difference of: what it changes by when whole tensors grow or
+    shrink. Empty where honest fp32, whose error is `relative`, loses no digits."""
+    if relative <= LOSES_DIGITS:
+        return ()
+    found = [(0.0, 0.0)] * len(trial.reference)
+    for draw in range(SPAN_DRAWS):
+        seen = itertools.count()
+
+        def grown(t: torch.Tensor, draw: int = draw, seen: Iterator[int] = seen) -> torch.Tensor:
+            return t.double() * (1 + GROWTH * (1 if next(seen) >> draw & 1 else -1))
+
+        errors = _changed(bench, trial, grown)
+        found = [(max(a, e.rms / GROWTH), max(b, e.maximum / GROWTH)) for (a, b), e in zip(found, errors, strict=False)]
+    return tuple(found)
 
 
 def _jitters(bench: Bench, trial: Trial) -> list[list[Error]]:
@@ -58,7 +85,7 @@ def _jitters(bench: Bench, trial: Trial) -> list[list[Error]]:
     elements is a sample so small that one rounding of it may be near zero by luck. Empty where no output is."""
     if not any(t.is_floating_point() and 0 < t.numel() < FEW_ELEMENTS for t in trial.reference):
         return []
-    generator = torch.Generator(bench.device).manual_seed(trial.seed % 2**31)
+    generator = other_draws(trial.seed, bench.device)
     found: list[list[Error]] = []
     stop = time.monotonic() + JITTER_SECONDS
     while len(found) < JITTERS and (not found or time.monotonic() < stop):
@@ -93,7 +120,8 @@ def _strict(bench: Bench, trial: Trial, tf32: bool | None = False) -> list[Error
     given = [t.clone() for t in trial.tensors]
     seed = trial.seed if bench.uses_rng else None
     outputs = bench.problem.run(bench.model, trial.spec, given, tf32=tf32, seed=seed)[1]
-    return _all_errors(bench, trial, outputs)
+    errors, count = _all_errors(bench, trial, outputs), len(outputs)
+    return steady_errors(bench, trial, outputs, errors[:count]) + errors[count:]
 
 
 def _all_errors(bench: Bench, trial: Trial, outputs: list[torch.Tensor]) -> list[Error]:
@@ -101,6 +129,21 @@ def _all_errors(bench: Bench, trial: Trial, outputs: list[torch.Tensor]) -> list
     after = bench.problem.after  # before the oracle is asked, which may run it again
     errors = trial.truth.measured(outputs)
     return errors + [measure(after[change.name].to(bench.device), change.truth) for change in trial.state]
+
+
+def steady_errors(bench: Bench, trial: Trial, outputs: list[torch.Tensor], errors: list[Error]) -> list[Error]:
+    """The errors without single elements that lie at the edge of two steps: which one it is there is luck, and a step
+    so large would be allowed everywhere, were it taken for what arithmetic costs."""
+    found = list(errors)
+    for i, (output, error) in enumerate(zip(outputs, errors, strict=True)):
+        if not output.is_floating_point() or error.unsound or error.elements < MANY:
+            continue
+        lonely = error.maximum**2 >= LONELY * error.elements * error.rms**2
+        if not lonely or error.maximum <= STEP * error.peak:
+            continue
+        edges = ambiguous(bench, trial, i, error.maximum / 2)
+        found[i] = measure(torch.where(edges, trial.oracle[i].to(output.dtype), output), trial.oracle[i])
+    return found
 
 
 def rounded_errors(bench: Bench, trial: Trial, name: PrecisionClass) -> list[Error]:
@@ -131,7 +174,7 @@ def ambiguous(bench: Bench, trial: Trial, output: int, least: float = 0.0) -> to
     """Elements of an output whose answer hangs on the last bits of the inputs, as a mask: near ties of an index or a
     comparison, and values at the edge of two steps, where another order of the same arithmetic may say otherwise. The
     oracle changes there by more than `least`, in the output's units."""
-    generator = torch.Generator(bench.device).manual_seed(trial.seed % 2**31)
+    generator = other_draws(trial.seed, bench.device)
     mask = torch.zeros_like(trial.reference[output], dtype=torch.bool)
     if bench.oracle == "fp32" or bench.uses_rng:
         return mask

@@ -130,8 +130,9 @@ class Session:
         """One timed forward on inputs that are in `slot` already, and how long the exchange took by our own clock, in
         us. What became of the inputs `give_back` is in `slot` afterwards; outputs are landed unless told otherwise.
 
-        On the CPU the caches are flushed in an exchange of its own, which takes ten times longer than most calls and
-        would drown them in the judge's clock. On CUDA the flush must stay right before the call, to hide its launch.
+        The process stands still before and after: what is not its turn is no time for its threads to work, or to slow
+        others down. On the CPU the caches are flushed in an exchange of its own, which takes ten times longer than most
+        calls and would drown them in the judge's clock. On CUDA it must stay right before the call, to hide its launch.
         """
         places = self.bench.slots[slot]
         request: dict[str, Any] = {
@@ -145,16 +146,18 @@ class Session:
             "give_back": list(give_back),
             "restore": self._initial_state(),
         }
-        ahead = 0.0
+        ahead = placing = 0.0
+        self.worker.resume()
         if cold and self.bench.device == "cpu":
-            ahead = self._flush(slot)
+            ahead, placing = self._flush(slot)
             request |= {"cold": False, "placed": True}
         began = time.perf_counter_ns()
         reply = self.worker.run(request, self._patience)
         wall = (time.perf_counter_ns() - began) / 1e3
+        self.worker.pause()
         # Work is work, whenever it is done.
         charged = {name: getattr(reply, name) + ahead for name in ("us", "host_us", "drained_us")}
-        return reply.model_copy(update=charged) if ahead else reply, wall + ahead
+        return reply.model_copy(update={**charged, "place_us": placing}), wall + ahead
 
     def series(
         self,
@@ -169,25 +172,30 @@ class Session:
         """How long `calls` forwards in a row take on inputs that are in `slot` already, in us by our own clock, with
         the exchange and, on CUDA, a wait of the device before the first. The last one's outputs are kept. Without
         `place` the inputs are those of the last timed call."""
-        ahead = self._flush(slot) if place else 0.0
+        self.worker.resume()
+        ahead = self._flush(slot)[0] if place else 0.0
         request = {"op": "series", "inputs": spec, "calls": calls, "seed": seed, "wait_us": wait_us}
         began = time.perf_counter_ns()
         self.worker.ask(request, self._patience + calls * 20 * self.bench.reference_seconds)
-        return (time.perf_counter_ns() - began) / 1e3 + ahead
+        taken = (time.perf_counter_ns() - began) / 1e3
+        self.worker.pause()
+        return taken + ahead
 
-    def _flush(self, slot: int) -> float:
+    def _flush(self, slot: int) -> tuple[float, float]:
         """Have inputs placed and caches emptied. Microseconds that threads which the program has started, and not the
-        worker, ran meanwhile: an honest one has nothing to do yet."""
-        request = {"op": "flush", "tensors": self.bench.slots[slot], "restore": self._initial_state()}
-        if self.bench.device != "cpu":
-            self.worker.ask(request, self._patience)
-            return 0.0
+        worker, ran meanwhile, since an honest one has nothing to do yet; and what the worker's own threads ran while
+        they placed inputs, in which code of the program may run: where something of its dies, for one."""
+        request = {"op": "place", "tensors": self.bench.slots[slot], "restore": self._initial_state()}
         before = self.worker.thread_times()
         self.worker.ask(request, self._patience)
+        placed = self.worker.thread_times()
+        self.worker.ask({"op": "flush"}, self._patience)
+        if self.bench.device != "cpu":
+            return 0.0, 0.0
         after = self.worker.thread_times()
         ahead = sum(us - before.get(thread, 0.0) for thread, us in after.items() if thread not in self._ours)
         self.ahead.append(ahead)
-        return ahead
+        return ahead, sum(us - before.get(thread, 0.0) for thread, us in placed.items() if thread in self._ours)
 
     def rest(self) -> None:
         """Have the process give cached device memory back."""

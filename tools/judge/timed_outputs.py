@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from tools.judge.client import CandidateFailed
-from tools.judge.errors import measure, wrong_elements
+from tools.judge.errors import identical, measure, wrong_elements
 from tools.judge.findings import observe
 from tools.judge.inputs import HUGE, OWN
 from tools.judge.limits import FEW_AT_EDGES, MOST_AT_EDGES, SPECIAL_RELATIVE, Limit
 from tools.judge.state_check import comparable, state_limit
 from tools.judge.trial import Trial
 from tools.types import PrecisionClass, Verdict
+from tools.worker.arena import tensor_at
 
 if TYPE_CHECKING:
     import torch
 
     from tools.judge.bench import Bench
     from tools.judge.module_state import State
+    from tools.judge.session import Session
 
 SUMMARY = 64
+CALL_SECONDS = 10.0
 
 
 class TimedOutputs:
@@ -34,29 +39,31 @@ class TimedOutputs:
             first.state[i].name: _state_allowance(bench, first, i, demanded) for i in comparable(bench, first)
         }
 
-    def verify(self, candidate: list[torch.Tensor], reference: list[torch.Tensor]) -> None:
-        """Raises CandidateFailed unless the candidate's outputs are the reference's."""
-        if len(candidate) == len(reference) and all(map(self._good, candidate, reference, self._allowed)):
+    def verify(self, candidate: list[torch.Tensor], reference: list[torch.Tensor], *, outlier: bool) -> None:
+        """Raises CandidateFailed unless the candidate's outputs are the reference's. `outlier` says whether inputs held
+        one."""
+        good = partial(self._good, outlier=outlier)
+        if len(candidate) == len(reference) and all(map(good, candidate, reference, self._allowed)):
             return
         finding = observe("time_checked_output_wrong", "right when checked, wrong while it was timed")
         raise CandidateFailed(Verdict.CHEATING, finding)
 
-    def verify_state(self, candidate: State, reference: State) -> None:
+    def verify_state(self, candidate: State, reference: State, *, outlier: bool) -> None:
         """Raises CandidateFailed unless a call has left in the candidate's buffers what it left in the reference's."""
         for name, allowed in self._state.items():
-            if name not in candidate or self._good(candidate[name], reference[name], allowed):
+            if name not in candidate or self._good(candidate[name], reference[name], allowed, outlier=outlier):
                 continue
             summary = f"leaves the right values in the buffer {name} when checked, and others while it was timed"
             finding = observe("time_checked_output_wrong", summary, buffer=name)
             raise CandidateFailed(Verdict.CHEATING, finding)
 
-    def _good(self, mine: torch.Tensor, theirs: torch.Tensor, allowed: Limit | int) -> bool:
+    def _good(self, mine: torch.Tensor, theirs: torch.Tensor, allowed: Limit | int, *, outlier: bool) -> bool:
         if mine.shape != theirs.shape or mine.dtype != theirs.dtype:
             return False
         if isinstance(allowed, int):
             return int((mine != theirs).sum()) <= allowed
         found = measure(mine, theirs)
-        if self.outlier:
+        if outlier:
             # Its scale is another one in every round.
             allowed = Limit(
                 max(allowed.rms, 2 * SPECIAL_RELATIVE * found.scale),
@@ -69,6 +76,21 @@ class TimedOutputs:
         # At the edge of two steps both are right. What lies there was looked at when it was checked.
         beyond = wrong_elements(mine, theirs, allowed.maximum)
         return beyond <= 2 * (MOST_AT_EDGES + mine.numel() // FEW_AT_EDGES)
+
+
+def inputs_kept(
+    candidate: Session, given: list[torch.Tensor], may_change: Sequence[int], slot: int, *, keep: bool = False
+) -> None:
+    """Raises CandidateFailed where its last timed call has changed inputs that the reference leaves alone. `slot` of
+    the shared buffer is overwritten. With `keep` the outputs of that call are held."""
+    bench = candidate.bench
+    places = bench.slots[slot]
+    candidate.worker.ask({"op": "placed", "tensors": places, "keep": keep}, CALL_SECONDS + 20 * bench.reference_seconds)
+    bench.synchronize()
+    for i, (tensor, place) in enumerate(zip(given, places, strict=True)):
+        if i not in may_change and not identical(tensor, tensor_at(bench.arenas["inputs"], place)):
+            summary = f"leaves its inputs alone when checked, and changes input {i} while it was timed"
+            raise CandidateFailed(Verdict.CHEATING, observe("time_checked_output_wrong", summary, input=i))
 
 
 def is_summary(trial: Trial) -> bool:

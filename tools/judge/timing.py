@@ -18,14 +18,16 @@ import torch
 
 from tools.judge import statistics
 from tools.judge.bench import Bench
-from tools.judge.client import Reply
+from tools.judge.client import CandidateFailed, Reply
+from tools.judge.errors import identical
+from tools.judge.findings import observe
 from tools.judge.inputs import OWN, put_outlier
 from tools.judge.mixing import exchange
 from tools.judge.module_state import State
 from tools.judge.rounds import SIDES, Clock, Rounds
 from tools.judge.session import Session
-from tools.judge.timed_outputs import TimedOutputs
-from tools.types import PrecisionClass
+from tools.judge.timed_outputs import TimedOutputs, inputs_kept
+from tools.types import PrecisionClass, Verdict
 from tools.worker.arena import tensor_at
 
 WIDTH = 0.01
@@ -47,6 +49,10 @@ POOL = {"cpu": 4, "cuda": 3}
 POOL_BYTES = {"cpu": 1 << 30, "cuda": 16 << 30}
 SERIES_US = {"cpu": 20_000.0, "cuda": 10_000.0}
 """What the calls of a series take together, about."""
+
+OUTLIER_SHARE = 0.5
+LOOKED_AT = 0.2
+"""In this share of rounds, and in the first, it is looked at what a call has made of its inputs."""
 
 SERIES = 3
 SERIES_CALLS = (4, 64)
@@ -92,6 +98,7 @@ class Timer:
         draws = 2 if bench.tight else max(2, min(POOL[bench.device], POOL_BYTES[bench.device] // max(size, 1)))
         # Besides the pool an output is kept, and one more draw is in the making.
         bench.make_room(len(SIDES), own=(draws + 1) * size + bench.landing_bytes)
+        self._outlier: tuple[torch.Tensor, tuple[int, ...], float] | None = None
         self._pool = [bench.problem.inputs(bench.seed_of(1100 + i))[1] for i in range(draws)]
 
     def run(self, candidate: Session, clock: Clock = "device", *, least: int = LEAST_ROUNDS) -> Rounds:
@@ -117,7 +124,9 @@ class Timer:
                     break
             if time.monotonic() > stop and done >= FEWEST_ROUNDS:
                 break
-        return rounds
+        if clock == "device":
+            self._outlasts(candidate)
+        return rounds.charged()
 
     def hot(self, session: Session, calls: int = 10) -> list[Reply]:
         """`calls` timed calls with whatever the caches hold, on a device that is idle when each begins."""
@@ -139,19 +148,26 @@ class Timer:
 
     def fresh_inputs(self, slot: int) -> None:
         """Values never seen before, in `slot`: one draw of the pool with much of another in it. Where outputs sum a lot
-        up, one element outweighs the others, so that no call may leave any out."""
+        up, one element outweighs the others in every other round, so that no call may leave any out. In the others
+        outputs are held to the precision of a check, which such an element would hide the lack of."""
+        if self._outlier is not None:
+            tensor, index, before = self._outlier
+            tensor[index] = before
+            self._outlier = None
         chosen, donor = self._random.sample(range(len(self._pool)), 2)
         for target, other in zip(self._pool[chosen], self._pool[donor], strict=True):
             exchange(target, other, self._random)
         self._written = self._pool[chosen]
         floating = [t for t in self._written if t.is_floating_point() and t.numel()]
-        if not self.outputs.outlier or not floating:
-            self.bench.write_inputs(self._written, slot)
-            return
-        which = self._random.choice(floating)
-        index, before = put_outlier(which, self._generator, None)
+        if self.outputs.outlier and floating and self._random.random() < OUTLIER_SHARE:
+            which = self._random.choice(floating)
+            self._outlier = which, *put_outlier(which, self._generator, None)
         self.bench.write_inputs(self._written, slot)
-        which[index] = before
+
+    @property
+    def has_outlier(self) -> bool:
+        """Whether the inputs written last hold one."""
+        return self._outlier is not None
 
     def seed(self) -> int | None:
         """A fresh one for a forward that draws random numbers."""
@@ -189,9 +205,12 @@ class Timer:
         for side in order:
             if side != "second":
                 self.bench.poison_landing(0xFF)
-            if self._may_change:
-                # The side before has left its own values there.
+            behind = side == "reference" and "candidate" in found
+            if self._may_change or behind:
+                # The side before has left its own values there, or may have: the candidate can write to the buffers.
                 self.bench.write_inputs(self._written, slot)
+            if behind and self.bench.problem.changing:
+                self.bench.write_weights(self.bench.model)
             self.bench.synchronize()
             replies[side], walls[side] = sides[side].time(
                 self.spec, slot, cold=True, seed=seed, give_back=self._mutated, land=side != "second"
@@ -201,9 +220,29 @@ class Timer:
                 landed = self.landed(replies[side], keep=not found or bool(self.bench.problem.changing))
                 found[side] = landed + self._changed(slot, keep=side != order[-1])
                 states[side] = sides[side].changed_state()
-        self.outputs.verify(found["candidate"], found["reference"])
-        self.outputs.verify_state(states["candidate"], states["reference"])
+        self.outputs.verify(found["candidate"], found["reference"], outlier=self.has_outlier)
+        if not len(rounds) or self._random.random() < LOOKED_AT:
+            inputs_kept(sides["candidate"], self._written, self._may_change, 1 - slot)
+        self.outputs.verify_state(states["candidate"], states["reference"], outlier=self.has_outlier)
         rounds.add(replies, walls)
+
+    def _outlasts(self, candidate: Session) -> None:
+        """Raises CandidateFailed where the outputs of a timed call, which none knows to be the last, do not survive
+        another one."""
+        if self.bench.landing_bytes > LARGE_LANDING:
+            return  # there may be no room for two
+        self.fresh_inputs(0)
+        self.bench.synchronize()
+        seed = self.seed()
+        first = self.landed(candidate.time(self.spec, 0, cold=True, seed=seed)[0], keep=True)
+        inputs_kept(candidate, self._written, self._may_change, 1, keep=True)
+        self.fresh_inputs(1)
+        self.bench.synchronize()
+        candidate.time(self.spec, 1, cold=True, seed=self.seed(), land=False)
+        held = self.landed(candidate.land_kept(), keep=False)
+        if len(first) != len(held) or not all(map(identical, first, held)):
+            finding = observe("aliases_previous_output", "when timed, a call overwrites the output of the one before")
+            raise CandidateFailed(Verdict.CHEATING, finding)
 
     def _changed(self, slot: int, *, keep: bool) -> list[torch.Tensor]:
         """What the last call has made of the inputs that count as outputs."""
@@ -239,6 +278,6 @@ class Timer:
             walls[side] = max(self._series(sides[side], slot, calls, seed=seed) - idle, 0.01) / calls
             if side != "second":
                 found[side] = self.landed(sides[side].land_kept(), keep=not found)
-        self.outputs.verify(found["candidate"], found["reference"])
+        self.outputs.verify(found["candidate"], found["reference"], outlier=self.has_outlier)
         for side in SIDES:
             rounds.walls[side].append(walls[side])

@@ -6,7 +6,7 @@ import importlib
 from collections.abc import Callable
 from typing import Any
 
-from tools.worker.main import describe
+from tools.worker.failure import describe
 from tools.worker.poison import Poison
 
 Message = dict[str, Any]

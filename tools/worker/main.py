@@ -7,10 +7,8 @@ the seeds that inputs are drawn from.
 
 from __future__ import annotations
 
-import contextlib
 import os
 import socket
-import traceback
 import types
 from pathlib import Path
 from typing import Any
@@ -21,12 +19,13 @@ from tools.channel import ChannelClosed, receive_json, send_json
 from tools.sandbox import lock_down
 from tools.worker import profile
 from tools.worker.arena import Arena, Layout, tensor_at
+from tools.worker.failure import describe
 from tools.worker.integrity import Integrity
-from tools.worker.loader import CANDIDATE_FILE, BuiltLibraries, LoadFailure, apply_overrides, construct, run_module
-from tools.worker.placing import Ring, late, placed
+from tools.worker.loader import BuiltLibraries, apply_overrides, compiled, construct, run_module
+from tools.worker.placing import Ring, copy, late, placed
 from tools.worker.poison import Poison
 from tools.worker.stopwatch import Stopwatch
-from tools.worker.trees import TreeError, digest, flatten, unflatten
+from tools.worker.trees import digest, flatten, unflatten
 
 Message = dict[str, Any]
 DETACH = torch.Tensor.detach
@@ -72,6 +71,7 @@ class Worker:
         self.tf32 = False
         self.kept: list[torch.Tensor] = []
         self.placed: list[torch.Tensor] = []
+        self.latest: list[torch.Tensor] = []
         self.earlier_inputs, self.earlier_outputs = Ring(self.device), Ring(self.device)
         if self.device == "cuda" and args["guarded"]:
             # The first use of the profiler takes seconds, which this process still has.
@@ -156,16 +156,20 @@ class Worker:
         kept, self.kept = self.kept, []
         return self._land(tuple(kept), int(request["landing"]))
 
-    def do_flush(self, request: Message) -> Message:
-        """Place the inputs of the next timed call, empty the caches and wait until that is done."""
+    def do_place(self, request: Message) -> Message:
+        """Place the inputs of the next timed call."""
         self._place(request)
+        return {}
+
+    def do_flush(self, _request: Message) -> Message:
+        """Empty the caches and wait until that is done."""
         self.stopwatch.flush()
         self.stopwatch.synchronize()
         return {}
 
     def do_rest(self, _request: Message) -> Message:
         """Give device memory that PyTorch only caches back to the device."""
-        self.kept = []
+        self.kept, self.latest = [], []
         if self.device == "cuda":
             torch.cuda.empty_cache()
         return {}
@@ -178,12 +182,22 @@ class Worker:
         if request.get("seed") is not None:
             torch.manual_seed(int(request["seed"]))
         output, times = self.stopwatch.time(lambda: self._forward(inputs), cold=bool(request["cold"]))
+        began = self.stopwatch.mark()
         reply = self._land(output, int(request["landing"])) if request["land"] else {"outputs": {}, "tensors": []}
+        times["land_us"] = self.stopwatch.since(began)
         for i in request["give_back"]:
             tensor_at(self.arenas["inputs"], request["tensors"][i]).copy_(self.placed[i])
         self.stopwatch.synchronize()
-        self.earlier_outputs.hold(flatten(output)[1])
+        self.latest = flatten(output)[1]
         return {**reply, **times}
+
+    def do_placed(self, request: Message) -> Message:
+        """Copy what is now in the inputs of the last timed call to the shared buffer."""
+        for place, tensor in zip(request["tensors"], self.placed, strict=True):
+            tensor_at(self.arenas["inputs"], place).copy_(tensor)
+        self.stopwatch.synchronize()
+        self.kept = self.latest if request["keep"] else self.kept
+        return {}
 
     def do_series(self, request: Message) -> Message:
         """Forwards in a row on the inputs placed last; the outputs of the last are kept. On CUDA the device waits
@@ -210,9 +224,7 @@ class Worker:
             torch.backends.cuda.matmul.allow_tf32 = allowed
             self.tf32 = allowed
         mode = kind.removesuffix("_tf32")
-        torch._dynamo.reset()
-        modes = {"compile": "default", "compile_max_autotune": "max-autotune"}
-        self.call = self.model if mode == "eager" else torch.compile(self.model, mode=modes[mode])
+        self.call = compiled(self.model, mode)
         return {}
 
     def do_profile(self, request: Message) -> Message:
@@ -251,7 +263,9 @@ class Worker:
         """
         self._restore(request)
         views = [tensor_at(self.arenas["inputs"], place) for place in request["tensors"]]
+        self.earlier_outputs.hold(self.latest)
         self.earlier_inputs.hold(self.placed)
+        self.latest = []
         self.placed = []
         self.placed = [placed(view) for view in views]
 
@@ -278,21 +292,7 @@ class Worker:
             device, address = tensor.device.type, tensor.data_ptr()
             # Outputs that don't fit have another shape or dtype than the reference's: the judge will say which.
             if layout.end <= self.arenas["landing"].size:
-                tensor_at(self.arenas["landing"], place).copy_(tensor)
+                copy(tensor, tensor_at(self.arenas["landing"], place))
             inside = any(a.address <= address < a.address + a.size for a in self.arenas.values()) and tensor.numel() > 0
             places.append({**place, "device": device, "plain": plain, "aliases_input": inside, "address": address})
         return {"outputs": spec, "tensors": places}
-
-
-def describe(error: BaseException) -> Message:
-    """An exception as data: its type, its message, and where in the candidate's own source it came from."""
-    frames = [f for f in traceback.extract_tb(error.__traceback__) if f.filename == CANDIDATE_FILE]
-    line = frames[-1].lineno if frames else None
-    if isinstance(error, SyntaxError) and error.filename == CANDIDATE_FILE:
-        line = error.lineno
-    text = ""
-    with contextlib.suppress(Exception):
-        text = str(error)[:2000]
-    kind = "load" if isinstance(error, LoadFailure) else "tree" if isinstance(error, TreeError) else "python"
-    source_line = frames[-1].line if frames else None
-    return {"kind": kind, "type": type(error).__name__, "message": text, "line": line, "source_line": source_line}

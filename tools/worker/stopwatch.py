@@ -9,7 +9,8 @@ sees work that the call has put on other streams.
 from __future__ import annotations
 
 from collections.abc import Callable
-from time import perf_counter_ns
+from resource import RUSAGE_THREAD, getrusage
+from time import perf_counter_ns, thread_time_ns
 
 import torch
 
@@ -22,7 +23,7 @@ class Stopwatch:
 
     def __init__(self, device: str, flush_bytes: int) -> None:
         self.device = device
-        self._now = perf_counter_ns
+        self._now, self._thread_now, self._usage = perf_counter_ns, thread_time_ns, getrusage
         self._flush = torch.ones(max(flush_bytes // 4, 1), dtype=torch.float32, device=device)
         self._sink = torch.zeros((), dtype=torch.float32, device=device)
         self._fill, self._sum = torch.Tensor.fill_, torch.sum
@@ -36,6 +37,17 @@ class Stopwatch:
             self._stream = torch.cuda.current_stream
             self._reset_persisting = cuda_memory.reset_persisting_l2
             self._sleep = torch._C._cuda_sleep
+
+    def mark(self) -> tuple[int, int, int]:
+        """A moment: by the clock of the host, this thread's time on a processor, and how often it has slept."""
+        return self._now(), self._thread_now(), self._usage(RUSAGE_THREAD).ru_nvcsw
+
+    def since(self, mark: tuple[int, int, int]) -> float:
+        """Microseconds since then, until the device is idle. On the CPU only those that this thread ran, unless it has
+        slept, as a thread does that has others do its work: what else is going on there is no matter of it."""
+        self.synchronize()
+        wall, ran, slept = (now - then for now, then in zip(self.mark(), mark, strict=True))
+        return (wall if slept or self.device == "cuda" else ran) / 1e3
 
     def synchronize(self) -> None:
         """Wait for the whole device."""
