@@ -130,9 +130,9 @@ class Session:
         """One timed forward on inputs that are in `slot` already, and how long the exchange took by our own clock, in
         us. What became of the inputs `give_back` is in `slot` afterwards; outputs are landed unless told otherwise.
 
-        The process stands still before and after: what is not its turn is no time for its threads to work, or to slow
-        others down. On the CPU the caches are flushed in an exchange of its own, which takes ten times longer than most
-        calls and would drown them in the judge's clock. On CUDA it must stay right before the call, to hide its launch.
+        On the CPU the process stands still before and after, or its threads could work while it is not its turn, and
+        caches are flushed in an exchange of its own, which takes ten times longer than most calls and would drown them
+        in the judge's clock. On CUDA the flush must stay right before the call, to hide its launch.
         """
         places = self.bench.slots[slot]
         request: dict[str, Any] = {
@@ -154,7 +154,7 @@ class Session:
         began = time.perf_counter_ns()
         reply = self.worker.run(request, self._patience)
         wall = (time.perf_counter_ns() - began) / 1e3
-        self.worker.pause()
+        self._pause()
         # Work is work, whenever it is done.
         charged = {name: getattr(reply, name) + ahead for name in ("us", "host_us", "drained_us")}
         return reply.model_copy(update={**charged, "place_us": placing}), wall + ahead
@@ -178,8 +178,12 @@ class Session:
         began = time.perf_counter_ns()
         self.worker.ask(request, self._patience + calls * 20 * self.bench.reference_seconds)
         taken = (time.perf_counter_ns() - began) / 1e3
-        self.worker.pause()
+        self._pause()
         return taken + ahead
+
+    def _pause(self) -> None:
+        if self.bench.device == "cpu":  # on CUDA its threads take nothing from another's kernels
+            self.worker.pause()
 
     def _flush(self, slot: int) -> tuple[float, float]:
         """Have inputs placed and caches emptied. Microseconds that threads which the program has started, and not the
