@@ -134,7 +134,7 @@ def batch(
             )
         console.print(_table(rows))
         solved = sum(row.result is not None and row.result.solved for row in rows)
-        console.print(f"{solved} of {len(asked.problems)} solved. Runs: {work.folder}", soft_wrap=True)
+        console.print(f"{solved} of {len(asked.problems)} solved. Runs: {work.folder}", markup=False, soft_wrap=True)
         if rows and rows[-1].result is not None and rows[-1].result.reason == StopReason.INTERRUPTED:
             raise typer.Exit(INTERRUPTED)
         raise typer.Exit(FOUND if solved == len(asked.problems) else NONE_FOUND)

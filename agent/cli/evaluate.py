@@ -71,6 +71,7 @@ def evaluate(
             Progress(Console(highlight=False), quiet=json) as progress,
             Evaluator(spec, chosen) as evaluator,
         ):
+            progress.opening(f"{spec.name} ({chosen.size} size, {chosen.device})")
             if stock:
                 result = evaluator.confirm(source, Path(folder))
             else:

@@ -86,7 +86,11 @@ def solve(
         )
         console = Console(highlight=False)
         if source.written_for not in (None, spec.name):
-            console.print(f"These replies were written for {source.written_for}: they hardly fit {spec.name}.")
+            console.print(
+                f"These replies were written for {source.written_for}: they hardly fit {spec.name}.",
+                markup=False,
+                soft_wrap=True,
+            )
         solved = run_problem(request, Progress(console))
         print_outcome(console, solved)
         if solved.result.reason == StopReason.INTERRUPTED and not solved.already:
@@ -96,38 +100,41 @@ def solve(
 
 def print_outcome(console: Console, solved: Solved) -> None:
     """The last lines of a run: the speed-up with its interval, and where the kernel is; or why there is none."""
+    from rich.text import Text
+
     from agent.stops import StopReason
     from prompts.formats import count, duration
 
+    def say(line: str, style: str = "") -> None:
+        # Whole lines, and brackets in the name of a folder are no markup.
+        console.print(Text(line, style=style), soft_wrap=True)
+
     result, folder = solved.result, solved.folder
     if solved.already:
-        console.print(f"This run had finished before ({result.reason.replace('_', ' ')}).", soft_wrap=True)
+        say(f"This run had finished before ({result.reason.replace('_', ' ')}).")
     if result.solved:
-        console.print(
-            f"\nCorrect, and confirmed in a fresh process with a stock build: {result.kernel}", style="bold green"
-        )
+        say(f"\nCorrect, and confirmed in a fresh process with a stock build: {result.kernel}", style="bold green")
         if result.speedup is not None and result.time_us is not None:
-            console.print(
+            say(
                 f"Speed-up over the reference (eager): {result.speedup:.3g}x "
                 f"(95% interval {result.speedup_low:.3g} to {result.speedup_high:.3g}), {duration(result.time_us)}",
                 style="bold",
             )
         # Of one baseline alone the line above has said it, with its interval.
         if result.speedup_over_best is not None and len(result.baselines) > 1:
-            console.print(
+            say(
                 f"Over the best baseline ({result.best_baseline}, of {' and '.join(result.baselines)}): "
                 f"{result.speedup_over_best:.3g}x",
-                soft_wrap=True,
             )
-        console.print(f"Kernel: {folder / 'solution.py'}", soft_wrap=True)
+        say(f"Kernel: {folder / 'solution.py'}")
     else:
-        console.print(
+        say(
             f"\nNo correct kernel: {count(result.candidates, 'candidate')} in {count(result.turns, 'turn')} "
             f"(ended by: {result.reason.replace('_', ' ')}).",
             style="bold red",
         )
         if result.not_confirmed:
-            console.print(f"Correct at first, but not in the confirmation: {', '.join(result.not_confirmed)}")
-    console.print(f"Review: agent replay {folder}", soft_wrap=True)
+            say(f"Correct at first, but not in the confirmation: {', '.join(result.not_confirmed)}")
+    say(f"Review: agent replay {folder}")
     if result.reason == StopReason.INTERRUPTED:
-        console.print("Interrupted: the same command goes on from here.", soft_wrap=True)
+        say("Interrupted: the same command goes on from here.")

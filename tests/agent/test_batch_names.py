@@ -130,3 +130,16 @@ def test_the_end_of_a_run_names_a_best_baseline_only_where_several_were_timed():
     assert "Speed-up over the reference (eager): " in said(timed({"eager": 2.0}))
     assert "best baseline" not in said(timed({"eager": 2.0}))
     assert "Over the best baseline (eager, of eager and compile): 1.55x" in said(timed({"eager": 2.0, "compile": 3.0}))
+
+
+def test_the_end_of_a_run_is_told_in_whole_lines_whatever_its_folder_is_named():
+    from agent.cli.solve import print_outcome
+    from agent.session import Solved
+
+    console = Console(width=30)
+    with console.capture() as capture:
+        print_outcome(console, Solved(Path("runs [b] of [/i] mine/one"), timed({"eager": 2.0, "compile": 3.0})))
+    lines = capture.get().splitlines()
+    assert "Kernel: runs [b] of [/i] mine/one/solution.py" in lines
+    assert "Review: agent replay runs [b] of [/i] mine/one" in lines
+    assert next(line for line in lines if line.startswith("Speed-up")).endswith(" ms")

@@ -32,6 +32,7 @@ def test_evaluate_prints_the_record_as_json(agent: Agent, source: str, verdict: 
 def test_evaluate_tells_a_reader_what_was_found(agent: Agent):
     done = agent("evaluate", str(agent.problem), candidate(agent, WRONG), "--device", "cpu")
     assert done.code == 1
+    assert done.out.startswith(f"{agent.problem.stem} (full size, cpu)\n")
     assert "wrong_result" in done.out
     assert "elements wrong" in done.out
 

@@ -156,6 +156,12 @@ def test_a_wrong_state_is_named(evaluator: CaseEvaluator, tmp_path: Path, name: 
     assert all(word in first.summary for word in words), first.summary
 
 
+@pytest.mark.parametrize("name", ["batch_norm_relu_static", "batch_norm_relu_no_buffers"])
+def test_every_wrong_buffer_is_named_at_once(evaluator: CaseEvaluator, tmp_path: Path, name: str):
+    errors = [f for f in said(evaluator, name, tmp_path) if f.severity == "error"]
+    assert [f.observed["buffer"] for f in errors] == ["bn.running_mean", "bn.running_var"]
+
+
 def test_an_honest_one_is_told_what_could_not_be_compared(evaluator: CaseEvaluator, tmp_path: Path):
     assert said(evaluator, "batch_norm_relu_fused", tmp_path / "1") == []
     (counter,) = said(evaluator, "batch_norm_relu_functional", tmp_path / "2")

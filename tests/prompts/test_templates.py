@@ -260,6 +260,16 @@ def test_a_wrong_result_is_told_with_share_place_and_values():
     assert "bound check" in text
 
 
+def test_what_findings_in_a_row_have_in_common_is_said_once():
+    buffers = [
+        Finding(code="state_not_updated", summary=f"leaves the buffer {name} as it was") for name in ("mean", "var")
+    ]
+    text = report(verdict=Verdict.WRONG_RESULT, build=BUILT, correctness=wrong(*buffers))
+    assert "buffer mean" in text
+    assert text.index("buffer var") < text.index("ModelNew stands in for Model")
+    assert text.count("ModelNew stands in for Model") == 1
+
+
 def test_an_unknown_finding_is_told_by_its_own_summary():
     text = report(
         verdict=Verdict.WRONG_RESULT,

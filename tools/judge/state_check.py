@@ -72,9 +72,11 @@ def comparable(bench: Bench, trial: Trial) -> list[int]:
 
 
 def _hold(check: Check, trial: Trial) -> None:
-    """Hold what is in the candidate's state against what the trial's forward makes of it."""
+    """Hold what is in the candidate's state against what the trial's forward makes of it. Raises Failed, with a finding
+    for each buffer that is wrong: one at a time would cost a model a turn for each."""
     bench, landed = check.bench, check.session.changed_state()
     held, matched = comparable(bench, trial), {ours for _, ours in check.session.mapping.pairs}
+    wrong: list[Finding] = []
     for i, change in enumerate(trial.state):
         value = landed.get(change.name)
         if change.name not in matched:
@@ -84,7 +86,9 @@ def _hold(check: Check, trial: Trial) -> None:
             continue
         finding = _wrong(bench, change, value, state_limit(bench, trial, i, check.rules.demanded))
         if finding is not None:
-            raise Failed(Verdict.WRONG_RESULT, finding)
+            wrong.append(finding)
+    if wrong:
+        raise Failed(Verdict.WRONG_RESULT, *wrong)
 
 
 def _wrong(bench: Bench, change: Change, value: torch.Tensor | None, limit: Limit) -> Finding | None:
@@ -138,6 +142,7 @@ def _unmatched(check: Check, first: Trial) -> None:
     check.execute(bench.trial(kinds.OWN, 1), 1, POISONS[1])
     after = session.digests()
     moved = {n: shape for n, _, shape in session.entries if n not in taken and before.get(n) != after.get(n)}
+    absent: list[Finding] = []
     for change in missing:
         fits = [name for name, shape in moved.items() if shape == tuple(change.after.shape)]
         rest = f"the reference's forward {_effect(bench, change)}"
@@ -146,12 +151,15 @@ def _unmatched(check: Check, first: Trial) -> None:
                 f"no entry in the state of ModelNew stands for the buffer {change.name}, and none is updated in its "
                 f"place; {rest}: register a buffer of that name and update it in forward"
             )
-            raise Failed(Verdict.WRONG_RESULT, observe("state_not_updated", summary, buffer=change.name))
+            absent.append(observe("state_not_updated", summary, buffer=change.name))
+            continue
         summary = (
             f"the buffer {change.name} was not compared: it may be {' or '.join(fits)} here, which neither name nor "
             f"first values tell; {rest}"
         )
         check.outcome.findings.append(observe("state_not_matched", summary, "note", buffer=change.name))
+    if absent:
+        raise Failed(Verdict.WRONG_RESULT, *absent)
 
 
 def _effect(bench: Bench, change: Change) -> str:
