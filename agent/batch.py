@@ -5,11 +5,13 @@
 
 from __future__ import annotations
 
+import fcntl
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import IO
 
 from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
 
@@ -18,6 +20,8 @@ from agent.result import RunResult
 from agent.session import Request, run_problem
 from agent.stops import Abandoned, ModelUnavailable, StopReason
 from problems import ProblemError
+from transcripts import RunLocked
+from transcripts.log import write_atomic
 
 
 class Asked(BaseModel):
@@ -47,22 +51,36 @@ class Batch:
 
     folder: Path
     asked: Asked
+    _held: IO[str] = field(compare=False, repr=False)
+    """Locked while this process is at it."""
 
     @classmethod
     def take_up(cls, root: Path, asked: Asked, *, fresh: bool) -> Batch:
-        """The newest unfinished batch that asked the same, or a new one."""
+        """The newest unfinished batch that asked the same, or a new one. Raises RunLocked where another process is at
+        it."""
         if not fresh:
             for path in sorted(root.glob("*-batch-*/batch.json"), reverse=True):
-                batch = cls(path.parent, asked)
-                if path.read_text(encoding="utf-8") == asked.model_dump_json() and len(batch.rows()) < len(
-                    asked.problems
-                ):
+                if path.read_text(encoding="utf-8") != asked.model_dump_json():
+                    continue
+                batch = cls(path.parent, asked, path.open(encoding="utf-8"))
+                if len(batch.rows()) < len(asked.problems):
+                    batch._lock()
                     return batch
         slug = re.sub(r"\W+", "-", asked.of, flags=re.ASCII).strip("-")[-40:] or "set"
         folder = root / f"{datetime.now(UTC):%Y%m%d-%H%M%S-%f}-batch-{slug}"
         folder.mkdir(parents=True)
-        (folder / "batch.json").write_text(asked.model_dump_json(), encoding="utf-8")
-        return cls(folder, asked)
+        write_atomic(folder / "batch.json", asked.model_dump_json())
+        batch = cls(folder, asked, (folder / "batch.json").open(encoding="utf-8"))
+        batch._lock()
+        return batch
+
+    def _lock(self) -> None:
+        try:
+            fcntl.flock(self._held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise RunLocked(
+                f"This batch is at work already, in {self.folder}. Wait for it or stop it; --new begins another one."
+            ) from None
 
     def rows(self) -> dict[str, Row]:
         """What is done, by problem. A torn last line is left out, and its problem done again."""

@@ -43,7 +43,7 @@ def ask(run: Run) -> None:
     # While a person thinks nothing is in flight that an interrupt could lose.
     run.interrupts.immediately = run.person
     try:
-        reply = run.client.reply(run.messages, run.toolbox_specs, on_text=run.progress.text)
+        reply = run.client.reply(run.messages, run.toolbox_specs, on_text=run.progress.text, check=run.budget.check)
     except ContextTooLong as error:
         run.note_error("model", error)
         raise Stop(StopReason.CONTEXT_FULL) from error

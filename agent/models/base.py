@@ -31,12 +31,18 @@ class ModelClient(Protocol):
         ...
 
     def reply(
-        self, messages: Sequence[Message], tools: Sequence[ToolSpec], *, on_text: Callable[[str], None] | None = None
+        self,
+        messages: Sequence[Message],
+        tools: Sequence[ToolSpec],
+        *,
+        on_text: Callable[[str], None] | None = None,
+        check: Callable[[], None] | None = None,
     ) -> Reply:
         """Ask for the next reply to the whole conversation.
 
         `on_text` gets the text piece by piece as it arrives; after a cut stream it starts anew with the first piece
-        of the next attempt. Raises a `ModelError` and nothing else (but for KeyboardInterrupt).
+        of the next attempt. Where a reply is awaited without end, `check` is called again and again meanwhile, and
+        what it raises ends the wait. Raises a `ModelError` and nothing else (but for that and KeyboardInterrupt).
         """
         ...
 

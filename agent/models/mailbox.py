@@ -43,13 +43,18 @@ class MailboxClient:
         self._tell = tell or (lambda _: None)
 
     def reply(
-        self, messages: Sequence[Message], tools: Sequence[ToolSpec], *, on_text: Callable[[str], None] | None = None
+        self,
+        messages: Sequence[Message],
+        tools: Sequence[ToolSpec],
+        *,
+        on_text: Callable[[str], None] | None = None,
+        check: Callable[[], None] | None = None,
     ) -> Reply:
         """See `ModelClient.reply`. Raises transcripts.TranscriptError if the prompt cannot be written."""
         started = time.monotonic()
         letter = _Letter(self._folder, 1 + sum(isinstance(message, AssistantMessage) for message in messages))
         letter.post(messages, tools)
-        written = self._await(letter, tools)
+        written = self._await(letter, tools, check or (lambda: None))
         if on_text is not None and written.text:
             on_text(written.text)
         calls = tuple(
@@ -71,7 +76,7 @@ class MailboxClient:
     def close(self) -> None:
         """Nothing is held."""
 
-    def _await(self, letter: _Letter, tools: Sequence[ToolSpec]) -> WrittenReply:
+    def _await(self, letter: _Letter, tools: Sequence[ToolSpec], check: Callable[[], None]) -> WrittenReply:
         """Read the reply as soon as there is one that can be read."""
         told = False
         refused: bytes | None = None
@@ -92,6 +97,7 @@ class MailboxClient:
             if not told:
                 self._tell(f"Waiting for a reply: read {letter.prompt}, write {letter.reply}.")
                 told = True
+            check()
             time.sleep(POLL)
 
 

@@ -91,7 +91,12 @@ class OpenAIClient:
         )
 
     def reply(
-        self, messages: Sequence[Message], tools: Sequence[ToolSpec], *, on_text: Callable[[str], None] | None = None
+        self,
+        messages: Sequence[Message],
+        tools: Sequence[ToolSpec],
+        *,
+        on_text: Callable[[str], None] | None = None,
+        check: Callable[[], None] | None = None,
     ) -> Reply:
         """See `ModelClient.reply`."""
         started = time.monotonic()

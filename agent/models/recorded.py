@@ -27,7 +27,12 @@ class RecordedClient:
         self._replies = [event.reply for event in read_events(self.path) if isinstance(event, ReplyReceived)]
 
     def reply(
-        self, messages: Sequence[Message], tools: Sequence[ToolSpec], *, on_text: Callable[[str], None] | None = None
+        self,
+        messages: Sequence[Message],
+        tools: Sequence[ToolSpec],
+        *,
+        on_text: Callable[[str], None] | None = None,
+        check: Callable[[], None] | None = None,
     ) -> Reply:
         """See `ModelClient.reply`. Calls keep their ids; nothing was spent, so nothing is counted.
 

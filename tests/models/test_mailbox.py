@@ -9,9 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from agent.budget import Budget, Limits
 from agent.models import BadRequest, ReplyAwaited, ToolSpec
 from agent.models.mailbox import MailboxClient
 from agent.models.mailbox_form import Malformed, parse_json, parse_markdown
+from agent.stops import Stop, StopReason
 from transcripts.messages import AssistantMessage, Message, SystemMessage, ToolCall, ToolMessage, UserMessage
 
 TOOLS = [
@@ -239,3 +241,11 @@ def test_what_the_model_said_wrongly_can_be_written_down(tmp_path: Path) -> None
     with pytest.raises(ReplyAwaited):
         MailboxClient(tmp_path, wait=False).reply(talk, TOOLS)
     assert "bad ? text" in (tmp_path / "002-prompt.md").read_text()
+
+
+def test_a_wait_ends_when_the_budget_does(tmp_path: Path):
+    budget = Budget(Limits(max_minutes=0.3 / 60))
+    with pytest.raises(Stop) as stopped:
+        MailboxClient(tmp_path).reply(START, TOOLS, check=budget.check)
+    assert stopped.value.reason is StopReason.MINUTES
+    assert (tmp_path / "001-prompt.md").exists()

@@ -116,7 +116,7 @@ def _inline_draft(caught: CaughtCall) -> Draft:
         draft.note("what was given as sycl_sources, the fourth argument, was taken as functions")
     if name != caught.name:
         draft.note(f"the module {caught.name!r} is built as {name}, since a module's name is a C identifier")
-    if draft.functions is not None and not isinstance(arguments.get("functions"), (list, dict, str)):
+    if draft.functions is not None and not isinstance(_functions(arguments), (list, dict, str)):
         draft.note("functions was taken as a list of names")
     return draft
 
