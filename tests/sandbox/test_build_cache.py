@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -76,7 +77,7 @@ def test_a_candidate_sees_its_own_library_alone(evaluator: Evaluator, tmp_path: 
         (library,) = json.loads(found[1])
         assert re.fullmatch(r"lent/\w+/0/own\.so", library)
         assert float(found[2]) == 3.5
-    assert list((cache / "lent").iterdir()) == []
+        assert not (cache / library).parents[1].exists()
     assert Path(build.modules[0].library).is_file()
 
 
@@ -113,3 +114,17 @@ def test_what_is_lent_after_the_start_is_seen_and_can_not_be_changed(tmp_path: P
     lent.close()
     assert not lent.folder.exists()
     assert (cache / "own" / "it.so").read_text() == "own"
+
+
+def test_what_a_killed_process_has_lent_is_removed_by_a_later_one(tmp_path: Path):
+    (tmp_path / "own").mkdir()
+    (tmp_path / "own" / "it.so").write_text("own")
+    killed = LentBuilds(tmp_path)
+    killed.lend([{"name": "it", "library": str(tmp_path / "own" / "it.so")}])
+    living, new = LentBuilds(tmp_path), LentBuilds(tmp_path)
+    os.close(killed._lock)  # as the end of a process does
+    for one in (killed, living):
+        os.utime(one.folder, (0, 0))
+    last = LentBuilds(tmp_path)
+    assert {path.name for path in (tmp_path / "lent").iterdir()} == {x.folder.name for x in (living, new, last)}
+    assert (tmp_path / "own" / "it.so").read_text() == "own"

@@ -178,6 +178,8 @@ class Worker:
         a tenth of a second. `settle` waits for it."""
         self.dead = True
         self.child.kill()
+        if self._lent is not None:
+            self._lent.close()  # what it has loaded it keeps
         Worker._dying.append(self)
 
     @classmethod
@@ -187,8 +189,6 @@ class Worker:
             worker = cls._dying.pop()
             worker.child.wait(2.0)
             worker.child.close()
-            if worker._lent is not None:
-                worker._lent.close()
 
     def await_start(self) -> None:
         """Wait for the process to be warm. No candidate has run in it yet: a failure is ours, and an exception of
