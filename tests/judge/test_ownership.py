@@ -13,6 +13,7 @@ from tools.judge.limits import Floor, rounded
 from tools.judge.ownership import ENOUGH_SAMPLES, Profile, bare_name, is_own, precision_finding
 from tools.judge.session import Program
 from tools.types import ErrorStats, PrecisionClass
+from tools.worker.profile import MANY_SAMPLES
 
 PROGRAM = Program("", [], kernels=frozenset({"_Z5chainPfi", "chain(float*, int)", "void ns::tile<float, 4>(float*)"}))
 
@@ -45,7 +46,12 @@ def test_a_library_that_is_never_called_runs_no_kernel():
 def test_no_sample_of_many_in_own_code_is_a_library_call_and_none_of_few_is_luck():
     assert code(sampled(0, ENOUGH_SAMPLES)) == "library_only"
     assert code(sampled(0, ENOUGH_SAMPLES - 1)) is None
-    assert code(sampled(1, 10_000)) is None
+
+
+def test_a_sample_or_two_of_very_many_are_chance_and_three_are_a_kernel():
+    assert code(sampled(2, MANY_SAMPLES)) == "library_only"
+    assert code(sampled(2, MANY_SAMPLES - 1)) is None
+    assert code(sampled(3, 10_000)) is None
 
 
 def test_the_way_to_a_library_is_no_kernel():

@@ -22,6 +22,9 @@ BINDING_US = 2.0
 BINDING_SHARE = 0.05
 """A call's way through a binding and a wrapper lies in the candidate's binary too: so little of it is no kernel."""
 
+STRAY, MANY_SAMPLES = 2, 400
+"""On a busy machine a sample or two hit that way by chance: among so many they are no kernel either."""
+
 
 def calls_into(forward: Callable[[], object], modules: list[types.ModuleType]) -> int:
     """How often one `forward()` calls a function that one of `modules` exports.
@@ -57,12 +60,20 @@ def own_samples(counts: dict[str, int]) -> int:
     """Samples in the candidate's own code, or 0 where they are what calling a library through it takes."""
     own, calls = counts["own"], counts.get("calls", 0)
     little = calls > 0 and own * SAMPLE_US / calls < BINDING_US
+    if own <= STRAY and counts["library"] >= MANY_SAMPLES:
+        return 0
     return 0 if little and own < BINDING_SHARE * (own + counts["library"]) else own
+
+
+def _undecided(counts: dict[str, int]) -> bool:
+    if counts["own"] == 0 or own_samples(counts) == 0:
+        return counts["library"] < ENOUGH_SAMPLES
+    return counts["own"] <= STRAY and counts["library"] < MANY_SAMPLES
 
 
 def cpu_shares(forward: Callable[[], object], sampler: Path, own: list[str], seconds: float) -> dict[str, int]:
     """Samples in the candidate's `own` shared objects, in tensor libraries, and elsewhere, over about `seconds`; over
-    up to six times as long where not one lies in its own code, until there are enough to say that none does.
+    up to six times as long where none or hardly one lies in its own code, until there are enough to say so.
 
     The maths library counts as own where the candidate's binary has samples too: it is its loops that call it. The
     interpreter, the C library and OpenMP's waiting count as `other` and say nothing.
@@ -76,7 +87,7 @@ def cpu_shares(forward: Callable[[], object], sampler: Path, own: list[str], sec
     # With more, most samples would be of threads that spin until there is work again.
     torch.set_num_threads(1)
     try:
-        while own_samples(counts) == 0 and counts["library"] < ENOUGH_SAMPLES and time.monotonic() < latest:
+        while _undecided(counts) and time.monotonic() < latest:
             if not _sample(forward, library, own, seconds, counts):
                 break
     finally:
