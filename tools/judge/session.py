@@ -115,7 +115,7 @@ class Session:
             "late": late,
             "restore": self._initial_state() if restore else [],
         }
-        return self.worker.run(request, self._patience)
+        return self.worker.run(request, self.patience)
 
     def time(
         self,
@@ -152,7 +152,7 @@ class Session:
             ahead, placing = self._flush(slot)
             request |= {"cold": False, "placed": True}
         began = time.perf_counter_ns()
-        reply = self.worker.run(request, self._patience)
+        reply = self.worker.run(request, self.patience)
         wall = (time.perf_counter_ns() - began) / 1e3
         self._pause()
         # Work is work, whenever it is done.
@@ -176,7 +176,7 @@ class Session:
         ahead = self._flush(slot)[0] if place else 0.0
         request = {"op": "series", "inputs": spec, "calls": calls, "seed": seed, "wait_us": wait_us}
         began = time.perf_counter_ns()
-        self.worker.ask(request, self._patience + calls * 20 * self.bench.reference_seconds)
+        self.worker.ask(request, self.patience + calls * 20 * self.bench.reference_seconds)
         taken = (time.perf_counter_ns() - began) / 1e3
         self._pause()
         return taken + ahead
@@ -191,9 +191,9 @@ class Session:
         they placed inputs, in which code of the program may run: where something of its dies, for one."""
         request = {"op": "place", "tensors": self.bench.slots[slot], "restore": self._initial_state()}
         before = self.worker.thread_times()
-        self.worker.ask(request, self._patience)
+        self.worker.ask(request, self.patience)
         placed = self.worker.thread_times()
-        self.worker.ask({"op": "flush"}, self._patience)
+        self.worker.ask({"op": "flush"}, self.patience)
         if self.bench.device != "cpu":
             return 0.0, 0.0
         after = self.worker.thread_times()
@@ -209,7 +209,7 @@ class Session:
         """Land the outputs of the run that was kept once more."""
         self.bench.poison_landing(0xFF)
         self.bench.synchronize()
-        return self.worker.run({"op": "land_kept", "landing": 0}, self._patience)
+        return self.worker.run({"op": "land_kept", "landing": 0}, self.patience)
 
     def changed_inputs(self, trial: Trial, slot: int) -> list[int]:
         """Indices of inputs in the shared buffer that are no longer what the judge has put there."""
@@ -217,7 +217,7 @@ class Session:
         return [i for i, (a, b) in enumerate(zip(placed, trial.tensors, strict=True)) if not identical(a, b)]
 
     @property
-    def _patience(self) -> float:
+    def patience(self) -> float:
         """Seconds for one call: ten, and twenty times what the reference takes."""
         return CALL_SECONDS + 20 * self.bench.reference_seconds
 

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from tools.judge.session import Session
 
 SUMMARY = 64
-CALL_SECONDS = 10.0
 
 
 class TimedOutputs:
@@ -85,7 +84,7 @@ def inputs_kept(
     the shared buffer is overwritten. With `keep` the outputs of that call are held."""
     bench = candidate.bench
     places = bench.slots[slot]
-    candidate.worker.ask({"op": "placed", "tensors": places, "keep": keep}, CALL_SECONDS + 20 * bench.reference_seconds)
+    candidate.worker.ask({"op": "placed", "tensors": places, "keep": keep}, candidate.patience)
     bench.synchronize()
     for i, (tensor, place) in enumerate(zip(given, places, strict=True)):
         if i not in may_change and not identical(tensor, tensor_at(bench.arenas["inputs"], place)):
