@@ -72,7 +72,7 @@ def compare(court: Court, source: str, comparisons: int, seconds: float) -> list
     began = time.monotonic()
     while len(rows) < comparisons and (not rows or time.monotonic() - began < seconds):
         measured = court.duel(program)
-        court.refill()
+        court.crew.refill()
         speedup = measured.speedup
         row = {
             "ratio": [round(x, 5) for x in (speedup.value, speedup.low, speedup.high)],

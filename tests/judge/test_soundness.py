@@ -217,9 +217,9 @@ def test_a_forward_that_takes_for_ever_is_refused(monkeypatch: pytest.MonkeyPatc
         Bench(problems.problem("[x for _ in iter(int, 1)]"), "full", "cpu")
 
 
-def test_a_reference_slower_than_a_call_may_be_can_not_be_judged(make: Make, monkeypatch: pytest.MonkeyPatch):
+def test_a_reference_that_takes_too_long_for_a_check_can_not_be_judged(make: Make, monkeypatch: pytest.MonkeyPatch):
     bench = make(problems.SOUND)
-    monkeypatch.setattr(self_agreement, "CALL_SECONDS", 0.0)
+    monkeypatch.setattr(self_agreement, "SLOW_FORWARD_SECONDS", 0.0)
     found = soundness.examine(bench, ORACLE)
     assert not found.judgeable
     assert "--size small" in named(found, "reference_too_slow").summary

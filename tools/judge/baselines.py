@@ -25,10 +25,8 @@ COMPILE_SECONDS = 300.0
 class Baselines:
     """Times in microseconds of `kinds` (`eager` first) on this bench."""
 
-    def __init__(
-        self, bench: Bench, session: Session, cache_dir: Path, source: str, info: DeviceInfo, kinds: list[str]
-    ) -> None:
-        self._bench, self._session, self._kinds = bench, session, list(kinds)
+    def __init__(self, bench: Bench, cache_dir: Path, source: str, info: DeviceInfo, kinds: list[str]) -> None:
+        self._bench, self._kinds = bench, list(kinds)
         if bench.device == "cuda" and bench.floor.reference_is_fp32:
             self._kinds += [f"{kind}_tf32" for kind in kinds if kind != "compile_max_autotune"]
         shapes = [(place["shape"], place["dtype"]) for place in bench.slots[0]]
@@ -36,20 +34,21 @@ class Baselines:
         self._path = cache_dir / "baselines" / f"{hashlib.sha256(key.encode()).hexdigest()[:24]}.json"
         self._found: dict[str, float] | None = None
 
-    def microseconds(self) -> dict[str, float]:
-        """The times, from memory, from the cache, or measured now. A form that can't be compiled is left out."""
+    def microseconds(self, session: Session) -> dict[str, float]:
+        """The times, from memory, from the cache, or measured now in the reference's process, `session`. A form that
+        can't be compiled is left out."""
         if self._found is None:
             try:
                 self._found = {str(k): float(v) for k, v in json.loads(self._path.read_text()).items()}
             except (OSError, ValueError, AttributeError, TypeError):
-                self._found = self._measure()
+                self._found = self._measure(session)
                 self._path.parent.mkdir(parents=True, exist_ok=True)
                 temporary = self._path.with_suffix(".tmp")
                 temporary.write_text(json.dumps(self._found))
                 temporary.replace(self._path)
         return self._found
 
-    def _measure(self) -> dict[str, float]:
+    def _measure(self, session: Session) -> dict[str, float]:
         bench = self._bench
         seed = bench.seed_of(1200)
         spec, tensors = bench.problem.inputs(seed)
@@ -61,9 +60,9 @@ class Baselines:
         times: dict[str, float] = {}
         for kind in self._kinds:
             try:
-                self._session.worker.ask({"op": "variant", "kind": kind}, COMPILE_SECONDS)
+                session.worker.ask({"op": "variant", "kind": kind}, COMPILE_SECONDS)
                 for _ in range(3):
-                    self._session.worker.run(
+                    session.worker.run(
                         {
                             "op": "time",
                             "inputs": spec,
@@ -76,11 +75,11 @@ class Baselines:
                         },
                         COMPILE_SECONDS,
                     )
-                calls = [self._session.time(spec, 0, cold=True, seed=rng)[0].us for _ in range(ROUNDS)]
+                calls = [session.time(spec, 0, cold=True, seed=rng)[0].us for _ in range(ROUNDS)]
             except ReferenceFailed:
-                if self._session.worker.dead:
+                if session.worker.dead:
                     break
                 continue
             times[kind] = float(np.median(calls))
-        self._session.worker.ask({"op": "variant", "kind": "eager"}, COMPILE_SECONDS)
+        session.worker.ask({"op": "variant", "kind": "eager"}, COMPILE_SECONDS)
         return times

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal
 
@@ -13,9 +14,10 @@ from tools.device.nvml import throttle_state
 from tools.device.rates import with_rates
 from tools.judge import passes
 from tools.judge.baselines import Baselines
-from tools.judge.bench import Bench, last_level_cache_bytes, usable_threads
+from tools.judge.bench import Bench
 from tools.judge.check import Check, Outcome, Rules
 from tools.judge.client import CandidateFailed, ReferenceFailed, Worker
+from tools.judge.crew import Crew
 from tools.judge.duel import Measured, duel
 from tools.judge.findings import observe
 from tools.judge.inputs import OWN
@@ -27,7 +29,6 @@ from tools.judge.session import Program, Session
 from tools.judge.soundness import examine
 from tools.judge.sweep import Sweep
 from tools.nursery import Nursery
-from tools.sandbox import Limits
 from tools.types import (
     CorrectnessResult,
     Evidence,
@@ -40,9 +41,6 @@ from tools.types import (
 from tools.worker.trees import flatten, unflatten
 
 ALLCLOSE = (1e-4, 1e-4)
-WORKER_SECONDS = 600.0
-SPARES = {"guarded": 2, "plain": 2}
-"""Workers kept warm on CUDA, where a context, and above all the profiler's first use, takes seconds."""
 
 
 class Court:
@@ -52,10 +50,7 @@ class Court:
         self.nursery = nursery
         self.device: Literal["cuda", "cpu"] = args["device"]
         self.cache_dir = Path(args["cache_dir"])
-        self.hidden = [Path(p) for p in args.get("hidden", [])]
         self.compiler: str | None = args.get("compiler")
-        self.sampler: str | None = args.get("sampler")
-        self.helper: str | None = args.get("helper")
         passes.load(args.get("passes"))
         self.rules = Rules(
             demanded=PrecisionClass(args["precision"]) if args.get("precision") else None,
@@ -66,9 +61,10 @@ class Court:
         self.autotune_baseline = bool(args.get("autotune_baseline"))
         self.source: str = args["source"]
         self.bench = Bench(self.source, args["size"], self.device)
-        self._spares: dict[str, list[Worker]] = {kind: [] for kind in SPARES}
+        self._later: list[Callable[[], None]] = []
         self.info = with_rates(device_info(self.device), self.cache_dir)
-        self.refill()  # they start while the problem is looked at
+        self.crew = Crew(nursery, self.bench, args, 2 * (self.info.l2_bytes or 64 << 20) * (self.device == "cuda"))
+        self.crew.refill()  # they start while the problem is looked at
         self.cost = self._cost()
         self.bench.set_reduction(self.cost.reduction_length)
         self._soundness: Soundness | None = None
@@ -79,7 +75,6 @@ class Court:
             self._soundness, note = repair(self.bench, self.rules)
             self._repaired = [note] if note else []
         self.floor: Floor = floor(self.cost, self.info)
-        self._references: tuple[Session, Session] | None = None
         self._baselines: Baselines | None = None
 
     def describe(self) -> dict[str, Any]:
@@ -91,8 +86,7 @@ class Court:
         """`ProblemFacts`: shapes, costs, the floor, and what the reference and its compiled forms take here."""
         trial, bench, soundness = self.bench.trial(OWN, 0), self.bench, self._judgeability()
         baselines = self._timed_baselines()
-        for reference in self._references or ():
-            reference.rest()
+        self._later.append(self.crew.rest)
         best = min(baselines.values(), default=0.0)
         facts = ProblemFacts(
             device=self.info,
@@ -119,14 +113,14 @@ class Court:
     def do_check(self, source: str, modules: list[dict[str, str]], kernels: list[str]) -> dict[str, Any]:
         """`CorrectnessResult` of a candidate."""
         began = time.monotonic()
-        session = self.open_session(Program(source, modules, kernels=frozenset(kernels)), guarded=True)
+        session = self.crew.session(Program(source, modules, kernels=frozenset(kernels)), guarded=True)
         try:
             outcome = Check(self.bench, session, self.rules).run()
         finally:
             session.worker.close()
-        if outcome.verdict is not Verdict.CORRECT or not all(self._spares.values()):
+        if outcome.verdict is not Verdict.CORRECT or self.crew.short:
             # A correct one is timed next, and nothing may start on the device meanwhile: timing refills.
-            self.refill()
+            self._later.append(self.crew.refill)
         return self._correctness(outcome, time.monotonic() - began).model_dump(mode="json")
 
     def do_time(
@@ -142,13 +136,11 @@ class Court:
             outcome = Outcome(verdict=failed.verdict, findings=[failed.finding])
             return {"correctness": self._correctness(outcome, time.monotonic() - began).model_dump(mode="json")}
         except ReferenceFailed:
-            self._end_references()  # what is asked for next gets new ones
+            self.crew.end_references()
             raise
         finally:
-            self.refill()
+            self._later += [self.crew.refill, self.crew.rest]
         baselines = self._timed_baselines()
-        for reference in self.references():
-            reference.rest()
         seconds = time.monotonic() - began
         result = timing_result(measured, self.floor, baselines, self.device, seconds, self._evidence(), self._repaired)
         return {"timing": result.model_dump(mode="json")}
@@ -158,7 +150,7 @@ class Court:
         Worker.settle()  # before anyone counts what memory is left
         return duel(
             self.bench,
-            lambda: self.open_session(program, guarded=False),
+            lambda: self.crew.session(program, guarded=False),
             self.references(),
             self.rules.demanded,
             throttle_state,
@@ -171,26 +163,29 @@ class Court:
         Worker.settle()
         reference, other = self.references()
         other.rest()
-        sweep = Sweep(self.bench, lambda p: self.open_session(p, guarded=False), reference, self.rules, throttle_state)
+        sweep = Sweep(self.bench, lambda p: self.crew.session(p, guarded=False), reference, self.rules, throttle_state)
         try:
             return [row.model_dump(mode="json") for row in sweep.run(programs)]
         except ReferenceFailed:
-            self._end_references()
+            self.crew.end_references()
             raise
         finally:
-            self.refill()
+            self._later += [self.crew.refill, self.crew.rest]
 
     def do_fresh(self) -> dict[str, Any]:
         """New secret seeds from here on."""
         self.bench.refresh_seeds()
         return {}
 
+    def afterwards(self) -> None:
+        """What nobody has to wait for, once a request has been answered."""
+        later, self._later = self._later, []
+        for step in later:
+            step()
+
     def close(self) -> None:
         """Kill every worker and release the shared buffers."""
-        for worker in (worker for spares in self._spares.values() for worker in spares):
-            worker.close()
-        self._end_references()
-        Worker.settle()
+        self.crew.close()
         self.bench.close()
 
     def _cost(self) -> ProblemCost:
@@ -199,65 +194,16 @@ class Court:
         with steady(self.bench.model, self.bench.problem.changing, {}):
             return problem_cost(self.bench.model, list(inputs))
 
-    def open_session(self, program: Program, *, guarded: bool) -> Session:
-        Worker.settle()
-        kind = "guarded" if guarded and self.device == "cuda" else "plain"
-        spares = self._spares[kind]
-        worker = spares.pop(0) if spares else self._spawn(kind)
-        return Session(self.bench, worker, program)
-
-    def _spawn(self, kind: str) -> Worker:
-        trusted = kind == "trusted"
-        flush = 2 * (self.info.l2_bytes or 64 << 20) if self.device == "cuda" else 2 * last_level_cache_bytes()
-        args = {
-            "device": self.device,
-            "threads": usable_threads(),
-            "flush_bytes": flush,
-            "sampler": self.sampler,
-            "helper": self.helper,
-            "guarded": kind == "guarded",
-            "trusted": trusted,
-        }
-        return Worker(
-            self.nursery,
-            self.bench.arenas,
-            args,
-            Limits(seconds=WORKER_SECONDS),
-            readable=[],
-            hidden=self.hidden,
-            sandboxed=not trusted,
-            cache_dir=self.cache_dir,
-        )
-
-    def refill(self) -> None:
-        """Have the next workers warm before they are needed: a CUDA context takes seconds."""
-        if self.device != "cuda":
-            return
-        for kind, count in SPARES.items():
-            while len(self._spares[kind]) < count:
-                self._spares[kind].append(self._spawn(kind))
-
     def references(self) -> tuple[Session, Session]:
-        """The reference in two processes of the same kind as a candidate's, kept for the run."""
-        if self._references is None:
-            program = Program(self.source, [], class_name="Model", overrides=self.bench.problem.overrides)
-            first, second = (Session(self.bench, self._spawn("trusted"), program) for _ in range(2))
-            self._references = first, second
-            first.load()
-            second.load()
-        return self._references
-
-    def _end_references(self) -> None:
-        for reference in self._references or ():
-            reference.worker.close()
-        self._references, self._baselines = None, None
+        """The reference in two processes."""
+        return self.crew.references(Program(self.source, [], "Model", overrides=self.bench.problem.overrides))
 
     def _timed_baselines(self) -> dict[str, float]:
         """Microseconds of each baseline, timed once per run in the reference's process."""
         if self._baselines is None:
             kinds = ["eager"] + ["compile"] * self.compile_baselines + ["compile_max_autotune"] * self.autotune_baseline
-            self._baselines = Baselines(self.bench, self.references()[0], self.cache_dir, self.source, self.info, kinds)
-        return self._baselines.microseconds()
+            self._baselines = Baselines(self.bench, self.cache_dir, self.source, self.info, kinds)
+        return self._baselines.microseconds(self.references()[0])
 
     def _judgeability(self) -> Soundness:
         if self._soundness is None:

@@ -55,19 +55,26 @@ def duel(
     """`start` gives a fresh process for the program each time. Raises CandidateFailed when a timed call fails, gives
     another output, or leaves work behind."""
     timer = Timer(bench, references, demanded, throttle, thorough=thorough)
-    session = start()
-    try:
-        session.load()
-        first = _measure(timer, session, references[0])
-        first.ahead = work_ahead(session.ahead, first.rounds) or work_behind(first.rounds)
-    finally:
-        session.worker.close()
+    first = _in_process(timer, start(), references[0])
+    if first.rounds.clock == "wall":
+        # An honest exchange, too, can be slow for as long as a process lives: what lies does so in the next one.
+        first = _in_process(timer, start(), references[0])
     if first.claim is SpeedClaim.INDISTINGUISHABLE or abs(first.speedup.value - 1) > CLOSE:
         return first
     session = start()
     try:
         session.load()
         return _agreed(first, timer.run(session, first.rounds.clock, least=LEAST_ROUNDS // 2))
+    finally:
+        session.worker.close()
+
+
+def _in_process(timer: Timer, session: Session, reference: Session) -> Measured:
+    try:
+        session.load()
+        found = _measure(timer, session, reference)
+        found.ahead = work_ahead(session.ahead, found.rounds) or work_behind(found.rounds)
+        return found
     finally:
         session.worker.close()
 

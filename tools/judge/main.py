@@ -35,6 +35,7 @@ def main(sock: socket.socket, args: dict[str, Any], fds: list[int]) -> None:
             with contextlib.suppress(ChannelClosed):
                 request = receive_json(sock, timeout=None, max_bytes=MESSAGE_BYTES)
                 send_json(sock, _answer(court, request), max_bytes=MESSAGE_BYTES)
+                court.afterwards()
                 continue
             return
     except ProblemError as error:

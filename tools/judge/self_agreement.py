@@ -11,11 +11,10 @@ from tools.judge import trivial
 from tools.judge.errors import identical, measure
 from tools.judge.examination import Examination
 from tools.judge.limits import floor_limit
-from tools.judge.session import CALL_SECONDS
 from tools.judge.state_check import comparable
 from tools.judge.trial import Trial
 
-SLOW_DRAW_SECONDS = 3.0
+SLOW_DRAW_SECONDS, SLOW_FORWARD_SECONDS = 3.0, 10.0
 INACCURATE = 0.05
 """Relative RMS error of a reference that says little about its own mathematics."""
 
@@ -97,9 +96,9 @@ def speed(exam: Examination) -> None:
     if seconds > SLOW_DRAW_SECONDS:
         summary = f"get_inputs() takes {seconds:.1f} s, and a check draws more than a dozen times"
         exam.note("slow_inputs", "warning", summary, seconds=seconds)
-    if exam.seconds > CALL_SECONDS:
+    if exam.seconds > SLOW_FORWARD_SECONDS:
         summary = (
-            f"one forward of the reference takes {exam.seconds:.1f} s here, and a candidate's call is ended after "
-            f"{CALL_SECONDS:.0f} s: use --size small or smaller sizes"
+            f"one forward of the reference takes {exam.seconds:.1f} s here, and a check needs dozens: use --size small "
+            "or smaller sizes"
         )
         exam.note("reference_too_slow", "error", summary, seconds=exam.seconds)

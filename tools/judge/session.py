@@ -21,7 +21,9 @@ from tools.types import Verdict
 from tools.worker.arena import tensor_at
 from tools.worker.trees import digest, flatten, unflatten
 
-CALL_SECONDS = 10.0
+CALL_SECONDS = {"cpu": 10.0, "cuda": 20.0}
+"""CUDA's driver took up to 12 s to end a kernel after an illegal access, while other processes started there."""
+
 LOAD_SECONDS = 60.0
 PROFILE_SECONDS = 0.3
 
@@ -129,16 +131,14 @@ class Session:
     ) -> tuple[Reply, float]:
         """One timed forward on inputs that are in `slot` already, and how long the exchange took by our own clock, in
         us. What became of the inputs `give_back` is in `slot` afterwards; outputs are landed unless told otherwise.
-
         On the CPU the process stands still before and after, or its threads could work while it is not its turn, and
         caches are flushed in an exchange of its own, which takes ten times longer than most calls and would drown them
         in the judge's clock. On CUDA the flush must stay right before the call, to hide its launch.
         """
-        places = self.bench.slots[slot]
         request: dict[str, Any] = {
             "op": "time",
             "inputs": spec,
-            "tensors": places,
+            "tensors": self.bench.slots[slot],
             "landing": 0,
             "seed": seed,
             "cold": cold,
@@ -168,13 +168,14 @@ class Session:
         seed: int | None = None,
         wait_us: float = 0.0,
         place: bool = True,
+        keep: bool = False,
     ) -> float:
         """How long `calls` forwards in a row take on inputs that are in `slot` already, in us by our own clock, with
-        the exchange and, on CUDA, a wait of the device before the first. The last one's outputs are kept. Without
-        `place` the inputs are those of the last timed call."""
+        the exchange and, on CUDA, a wait of the device before the first. Without `place` the inputs are those of the
+        last timed call; with `keep` the last one's outputs are kept."""
         self.worker.resume()
         ahead = self._flush(slot)[0] if place else 0.0
-        request = {"op": "series", "inputs": spec, "calls": calls, "seed": seed, "wait_us": wait_us}
+        request = {"op": "series", "inputs": spec, "calls": calls, "seed": seed, "wait_us": wait_us, "keep": keep}
         began = time.perf_counter_ns()
         self.worker.ask(request, self.patience + calls * 20 * self.bench.reference_seconds)
         taken = (time.perf_counter_ns() - began) / 1e3
@@ -203,7 +204,7 @@ class Session:
 
     def rest(self) -> None:
         """Have the process give cached device memory back."""
-        self.worker.ask({"op": "rest"}, CALL_SECONDS)
+        self.worker.ask({"op": "rest"}, LOAD_SECONDS)
 
     def land_kept(self) -> Reply:
         """Land the outputs of the run that was kept once more."""
@@ -218,22 +219,20 @@ class Session:
 
     @property
     def patience(self) -> float:
-        """Seconds for one call: ten, and twenty times what the reference takes."""
-        return CALL_SECONDS + 20 * self.bench.reference_seconds
+        """Seconds for one call: those, and twenty times what the reference takes."""
+        return CALL_SECONDS[self.bench.device] + 20 * self.bench.reference_seconds
 
     def change_weights(self, model: torch.nn.Module, seed: int) -> None:
         """Give the candidate another model's weights; where entries don't correspond, construct it anew under
         `seed`."""
+        self.bench.write_weights(model)
         if self.mapping.complete:
-            self.bench.write_weights(model)
             self._copy_weights()
         else:
-            self.bench.write_weights(model)
             self.worker.ask({"op": "construct", **self._construction(seed)}, LOAD_SECONDS)
 
     def restore_weights(self) -> None:
         """Back to the bench's own weights."""
-        self.bench.write_weights(self.bench.model)
         self.change_weights(self.bench.model, self.bench.seed)
 
     def changed_state(self) -> State:

@@ -203,7 +203,7 @@ class Timer:
         replies: dict[str, Reply] = {}
         walls: dict[str, float] = {}
         for side in order:
-            if side != "second":
+            if side == "candidate":
                 self.bench.poison_landing(0xFF)
             behind = side == "reference" and "candidate" in found
             if self._may_change or behind:
@@ -261,9 +261,9 @@ class Timer:
             most = min(most, LAUNCH_US / 2 / max(host, 1.0))
         return int(min(max(most, SERIES_CALLS[0]), SERIES_CALLS[1]))
 
-    def _series(self, session: Session, slot: int, calls: int, *, seed: int | None = None, place: bool = True) -> float:
+    def _series(self, session: Session, slot: int, calls: int, *, seed: int | None = None, **how: bool) -> float:
         seed = self.seed() if seed is None else seed
-        return session.series(self.spec, slot, calls, seed=seed, wait_us=LAUNCH_US, place=place)
+        return session.series(self.spec, slot, calls, seed=seed, wait_us=LAUNCH_US, **how)
 
     def _series_round(self, sides: dict[str, Session], rounds: Rounds, calls: int) -> None:
         slot = len(rounds) % 2
@@ -275,7 +275,8 @@ class Timer:
         for side in order:
             self.bench.synchronize()
             idle = self._series(sides[side], slot, 0, place=False)
-            walls[side] = max(self._series(sides[side], slot, calls, seed=seed) - idle, 0.01) / calls
+            taken = self._series(sides[side], slot, calls, seed=seed, keep=side != "second")
+            walls[side] = max(taken - idle, 0.01) / calls
             if side != "second":
                 found[side] = self.landed(sides[side].land_kept(), keep=not found)
         self.outputs.verify(found["candidate"], found["reference"], outlier=self.has_outlier)

@@ -1,7 +1,7 @@
 """Shared buffers: the judge owns them, a worker opens them, and tensors are views of raw bytes.
 
-On the CPU a buffer is an anonymous memory file whose descriptor the worker inherits. On CUDA it is a plain `cudaMalloc`
-allocation opened through CUDA IPC. Neither side ever unpickles anything to get at a tensor.
+On the CPU a buffer is an anonymous memory file, on CUDA an allocation of the driver's; in both cases the worker is
+given a descriptor of it. Neither side ever unpickles anything to get at a tensor.
 """
 
 from __future__ import annotations
@@ -62,31 +62,30 @@ class Arena:
             fcntl.fcntl(fd, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL)
             mapped = mmap.mmap(fd, size)
             return Arena(torch.frombuffer(mapped, dtype=torch.uint8), {"size": size}, fd, mapped)
-        from tools.worker import cuda_memory
+        from tools.worker import cuda_shared
 
-        data, handle = cuda_memory.allocate(size)
-        return Arena(data, {"size": size, "handle": handle})
+        data, fd = cuda_shared.allocate(size)
+        return Arena(data, {"size": size}, fd)
 
     @staticmethod
-    def open(device: Literal["cuda", "cpu"], export: Export, fd: int | None) -> Arena:
-        """Open a buffer that the judge created, from what its `export` says and, on the CPU, its descriptor."""
+    def open(device: Literal["cuda", "cpu"], export: Export, fd: int) -> Arena:
+        """Open a buffer that the judge created, from what its `export` says and its descriptor, which is taken over."""
         if device == "cpu":
-            assert fd is not None
             mapped = mmap.mmap(fd, int(export["size"]))
             return Arena(torch.frombuffer(mapped, dtype=torch.uint8), export, fd, mapped)
-        from tools.worker import cuda_memory
+        from tools.worker import cuda_shared
 
-        return Arena(cuda_memory.open_shared(export["handle"], int(export["size"])), export)
+        return Arena(cuda_shared.open_shared(fd, int(export["size"])), export)
 
     def close(self) -> None:
         """Release the buffer; tensors over it must not be used afterwards."""
         if self.fd is not None:
             os.close(self.fd)
             self.fd = None
-        elif "handle" in self.export:
-            from tools.worker import cuda_memory
+        if self.bytes.device.type == "cuda":
+            from tools.worker import cuda_shared
 
-            cuda_memory.release(self.address)
+            cuda_shared.release(self.address, self.size)
 
 
 class Layout:

@@ -33,7 +33,7 @@ DETACH = torch.Tensor.detach
 
 
 def main(sock: socket.socket, args: dict[str, Any], fds: list[int]) -> None:
-    """Entry point in a forked process. `fds` are the CPU arenas, in the order of `args["arenas"]`."""
+    """Entry point in a forked process. `fds` are the arenas, in the order of `args["arenas"]`."""
     torch.set_num_threads(int(args["threads"]))
     torch.set_grad_enabled(False)
     worker = Worker(args, fds)
@@ -59,8 +59,7 @@ class Worker:
         self.guard = Poison(args["device"], args.get("helper") if args["guarded"] else None)
         waiting = list(fds)
         self.arenas = {
-            name: Arena.open(args["device"], export, waiting.pop(0) if args["device"] == "cpu" else None)
-            for name, export in args["arenas"].items()
+            name: Arena.open(args["device"], export, waiting.pop(0)) for name, export in args["arenas"].items()
         }
         self.stopwatch = Stopwatch(self.device, int(args["flush_bytes"]))
         self.libraries = BuiltLibraries([])
@@ -200,8 +199,8 @@ class Worker:
         return {}
 
     def do_series(self, request: Message) -> Message:
-        """Forwards in a row on the inputs placed last; the outputs of the last are kept. On CUDA the device waits
-        first, so that the calls queue up."""
+        """Forwards in a row on the inputs placed last, of which the last's outputs can be kept. On CUDA the device
+        waits first, so that the calls queue up."""
         inputs = unflatten(request["inputs"], self.placed)
         output: object = None
         self.kept = []
@@ -212,7 +211,7 @@ class Worker:
                 torch.manual_seed(int(request["seed"]))
             output = self._forward(inputs)
         self.stopwatch.synchronize()
-        self.kept = flatten(output)[1]
+        self.kept = flatten(output)[1] if request["keep"] else []
         return {}
 
     def do_variant(self, request: Message) -> Message:
