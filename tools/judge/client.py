@@ -212,17 +212,22 @@ class Worker:
                 send_json(self.child.sock, request, timeout=seconds)
             reply = receive_json(self.child.sock, timeout=seconds, max_bytes=REPLY_BYTES)
         except ChannelTimeout as error:
-            self.child.kill()
-            self.child.wait(2.0)
+            self._end()
             raise self._hung(seconds) from error
         except ChannelGarbage as error:
-            self.child.kill()
+            self._end()
             raise self._forged(str(error)) from error
         except (ChannelClosed, OSError) as error:
+            self.dead = True
             raise self._died() from error
         if not isinstance(reply, dict):
             raise self._forged("not an object")
         return reply
+
+    def _end(self) -> None:
+        self.dead = True
+        self.child.kill()
+        self.child.wait(2.0)
 
     def _hung(self, seconds: float) -> CandidateFailed:
         summary = f"no answer within {seconds:.0f} s"

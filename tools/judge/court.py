@@ -203,7 +203,7 @@ class Court:
         if self._baselines is None:
             kinds = ["eager"] + ["compile"] * self.compile_baselines + ["compile_max_autotune"] * self.autotune_baseline
             self._baselines = Baselines(self.bench, self.cache_dir, self.source, self.info, kinds)
-        return self._baselines.microseconds(self.references()[0])
+        return self._baselines.microseconds(lambda: self.references()[0])
 
     def _judgeability(self) -> Soundness:
         if self._soundness is None:

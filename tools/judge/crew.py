@@ -48,8 +48,10 @@ class Crew:
         return Session(self._bench, worker, program)
 
     def references(self, program: Program) -> tuple[Session, Session]:
-        """The reference in two processes of the same kind as a candidate's, kept until they end. Raises ReferenceFailed
-        when they don't start."""
+        """The reference in two processes of the same kind as a candidate's, kept until one of them ends. Raises
+        ReferenceFailed when they don't start."""
+        if any(reference.worker.dead for reference in self._references or ()):
+            self.end_references()
         if self._references is None:
             first, second = (Session(self._bench, self._spawn("trusted"), program) for _ in range(2))
             self._references = first, second

@@ -99,10 +99,3 @@ def construct(module: types.ModuleType, class_name: str, init_args: Any, seed: i
     if not isinstance(model, torch.nn.Module):
         raise LoadFailure(f"{class_name} is not a torch.nn.Module")
     return model.to(device)
-
-
-def compiled(model: torch.nn.Module, mode: str) -> Any:
-    """A trusted model in the form to be called: `eager`, `compile` or `compile_max_autotune`."""
-    torch._dynamo.reset()
-    modes = {"compile": "default", "compile_max_autotune": "max-autotune"}
-    return model if mode == "eager" else torch.compile(model, mode=modes[mode])

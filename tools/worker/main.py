@@ -21,11 +21,12 @@ from tools.worker import profile
 from tools.worker.arena import Arena, Layout, tensor_at
 from tools.worker.failure import describe
 from tools.worker.integrity import Integrity
-from tools.worker.loader import BuiltLibraries, apply_overrides, compiled, construct, run_module
+from tools.worker.loader import BuiltLibraries, apply_overrides, construct, run_module
 from tools.worker.placing import Ring, copy, late, placed
 from tools.worker.poison import Poison
 from tools.worker.stopwatch import Stopwatch
 from tools.worker.trees import digest, flatten, unflatten
+from tools.worker.variants import Variants
 
 Message = dict[str, Any]
 DETACH = torch.Tensor.detach
@@ -67,7 +68,7 @@ class Worker:
         self.module: types.ModuleType | None = None
         self.model: torch.nn.Module | None = None
         self.call: Any = None
-        self.tf32 = False
+        self.variants = Variants()
         self.kept: list[torch.Tensor] = []
         self.placed: list[torch.Tensor] = []
         self.latest: list[torch.Tensor] = []
@@ -167,8 +168,9 @@ class Worker:
         return {}
 
     def do_rest(self, _request: Message) -> Message:
-        """Give device memory that PyTorch only caches back to the device."""
+        """Give device memory that is only kept back to the device."""
         self.kept, self.latest = [], []
+        self.variants.forget()
         if self.device == "cuda":
             torch.cuda.empty_cache()
         return {}
@@ -215,15 +217,9 @@ class Worker:
         return {}
 
     def do_variant(self, request: Message) -> Message:
-        """Another form of a trusted model, as a baseline: eager or compiled, with or without TF32."""
+        """Have calls go to another form of a trusted model: a baseline."""
         assert self.model is not None
-        kind = str(request["kind"])
-        allowed = kind.endswith("_tf32")
-        if allowed != self.tf32:
-            torch.backends.cuda.matmul.allow_tf32 = allowed
-            self.tf32 = allowed
-        mode = kind.removesuffix("_tf32")
-        self.call = compiled(self.model, mode)
+        self.call = self.variants.use(self.model, str(request["kind"]))
         return {}
 
     def do_profile(self, request: Message) -> Message:
