@@ -78,6 +78,8 @@ def _result(
         precision=precision.measured if precision else None,
         best_baseline=timing.best_baseline if timing else None,
         speedup_over_best=timing.speedup_over_best if timing else None,
+        speedup_over_best_low=timing.speedup_over_best_low if timing else None,
+        speedup_over_best_high=timing.speedup_over_best_high if timing else None,
         solution="solution.py" if winner else None,
         confirmation=confirmation,
         not_confirmed=failed,

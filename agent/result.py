@@ -25,6 +25,8 @@ class RunResult(Record):
     precision: PrecisionClass | None = None
     best_baseline: str | None = None
     speedup_over_best: float | None = None
+    speedup_over_best_low: float | None = None
+    speedup_over_best_high: float | None = None
     solution: str | None = Field(default=None, description="relative to the run folder")
     confirmation: EvaluationResult | None = None
     not_confirmed: list[str] = Field(default_factory=list, description="candidates that were faster and failed it")

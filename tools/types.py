@@ -243,8 +243,10 @@ class TimingResult(Record):
     """Candidate and reference timed as interleaved pairs in one run. Times in microseconds.
 
     `speedup` is reference time over candidate time. `null_spread` is the half-width that the reference shows against
-    itself: a claim needs the interval to lie beyond it. On CUDA `host_overhead_us` is what launching a call takes the
-    host, and `queued_us` what the device takes for one of many that were launched ahead, caches warm.
+    itself: a claim needs the interval to lie beyond it. `best_baseline` is the fastest form of the reference of the
+    precision that is asked for, `speedup_over_best` the candidate's speed-up over that. On CUDA `host_overhead_us` is
+    what launching a call takes the host, and `queued_us` what the device takes for one of many that were launched
+    ahead, caches warm.
     """
 
     candidate_us: Interval
@@ -262,6 +264,8 @@ class TimingResult(Record):
     baselines_us: dict[str, float] = Field(default_factory=dict)
     best_baseline: str | None = None
     speedup_over_best: float | None = None
+    speedup_over_best_low: float | None = None
+    speedup_over_best_high: float | None = None
     floor_us: float | None = None
     floor_limited_by: Literal["memory", "compute"] | None = None
     fraction_of_floor: float | None = None
@@ -332,6 +336,7 @@ class ProblemFacts(Record):
     floor_limited_by: Literal["memory", "compute"]
     largest_speedup: float | None = None
     baselines_us: dict[str, float] = Field(default_factory=dict, description="eager, eager_tf32, compile, …")
+    best_baseline: str | None = Field(default=None, description="the fastest of the precision that is asked for")
     judgeable: bool = True
     judge_notes: list[Finding] = Field(default_factory=list)
     evidence: Evidence

@@ -206,19 +206,26 @@ def _end(state: RestoredRun, run: Path, console: Console) -> None:
         _line(console, text, "yellow")
         return
     result = state.finished.result
-    speedup, low, high = (result.get(name) for name in ("speedup", "speedup_low", "speedup_high"))
     if not result.get("solved"):
         _line(console, "result: no correct kernel", "bold red")
         return
-    text = f"result: {result.get('kernel')}"
-    if isinstance(speedup, int | float):
-        text += f", {_times(speedup)}"
-    if isinstance(low, int | float) and isinstance(high, int | float):
-        text += f" ({_times(low)} to {_times(high)})"
+    text = f"result: {result.get('kernel')}{_said(result, 'speedup')}"
+    best = result.get("best_baseline")
+    if best not in (None, "eager"):
+        text += f" over eager{_said(result, 'speedup_over_best')} over the best baseline, {best}"
     _line(console, text, "bold green")
     solution = result.get("solution")
     if isinstance(solution, str) and (run / solution).exists():
         _line(console, f"solution: {run / solution}")
+
+
+def _said(result: JsonObject, name: str) -> str:
+    """A ratio of the result with its interval, as far as it is known."""
+    value, low, high = (result.get(key) for key in (name, f"{name}_low", f"{name}_high"))
+    text = f", {_times(value)}" if isinstance(value, int | float) else ""
+    if isinstance(low, int | float) and isinstance(high, int | float):
+        text += f" ({_times(low)} to {_times(high)})"
+    return text
 
 
 def _tokens(usage: Usage) -> list[str]:

@@ -98,6 +98,13 @@ def solve(
         raise typer.Exit(FOUND if solved.result.solved else NONE_FOUND)
 
 
+def _ratio(value: float | None, low: float | None, high: float | None) -> str:
+    """`1.42x (95% interval 1.4 to 1.44)`."""
+    if value is None:
+        return "not known"
+    return f"{value:.3g}x" + ("" if low is None or high is None else f" (95% interval {low:.3g} to {high:.3g})")
+
+
 def print_outcome(console: Console, solved: Solved) -> None:
     """The last lines of a run: the speed-up with its interval, and where the kernel is; or why there is none."""
     from rich.text import Text
@@ -115,17 +122,19 @@ def print_outcome(console: Console, solved: Solved) -> None:
     if result.solved:
         say(f"\nCorrect, and confirmed in a fresh process with a stock build: {result.kernel}", style="bold green")
         if result.speedup is not None and result.time_us is not None:
-            say(
-                f"Speed-up over the reference (eager): {result.speedup:.3g}x "
-                f"(95% interval {result.speedup_low:.3g} to {result.speedup_high:.3g}), {duration(result.time_us)}",
-                style="bold",
-            )
-        # Of one baseline alone the line above has said it, with its interval.
-        if result.speedup_over_best is not None and len(result.baselines) > 1:
-            say(
-                f"Over the best baseline ({result.best_baseline}, of {' and '.join(result.baselines)}): "
-                f"{result.speedup_over_best:.3g}x",
-            )
+            eager = _ratio(result.speedup, result.speedup_low, result.speedup_high)
+            over = _ratio(result.speedup_over_best, result.speedup_over_best_low, result.speedup_over_best_high)
+            best, timed, time = result.best_baseline, " and ".join(result.baselines), duration(result.time_us)
+            if len(result.baselines) < 2:
+                say(f"Speed-up over the reference (eager): {eager}, {time}", style="bold")
+            elif best == "eager":
+                say(f"Speed-up over the reference (eager, the best of {timed}): {eager}, {time}", style="bold")
+            else:
+                say(
+                    f"Speed-up over the best baseline ({best}, of {timed}): {over}, {time}",
+                    style="bold",
+                )
+                say(f"Over the reference (eager): {eager}")
         say(f"Kernel: {folder / 'solution.py'}")
     else:
         say(

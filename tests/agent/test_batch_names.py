@@ -129,7 +129,12 @@ def test_the_end_of_a_run_names_a_best_baseline_only_where_several_were_timed():
 
     assert "Speed-up over the reference (eager): " in said(timed({"eager": 2.0}))
     assert "best baseline" not in said(timed({"eager": 2.0}))
-    assert "Over the best baseline (eager, of eager and compile): 1.55x" in said(timed({"eager": 2.0, "compile": 3.0}))
+    both = timed({"eager": 2.0, "compile": 3.0})
+    assert "Speed-up over the reference (eager, the best of eager and compile): 1.55x" in said(both)
+    compiled = {"best_baseline": "compile", "speedup_over_best": 1.2}
+    text = said(both.model_copy(update={**compiled, "speedup_over_best_low": 1.19, "speedup_over_best_high": 1.21}))
+    assert "Speed-up over the best baseline (compile, of eager and compile): 1.2x (95% interval 1.19 to 1.21)" in text
+    assert "Over the reference (eager): 1.55x (95% interval " in text
 
 
 def test_the_end_of_a_run_is_told_in_whole_lines_whatever_its_folder_is_named():

@@ -9,6 +9,8 @@ import pytest
 
 from problems import ProblemSpec
 from tools.evaluator import Evaluator, EvaluatorSettings
+from tools.judge.baselines import Baseline, best
+from tools.types import Interval, PrecisionClass
 
 PROBLEM = """
 import os
@@ -47,8 +49,31 @@ def test_a_compiled_chain_is_one_pass_and_is_timed_once_a_machine(tmp_path: Path
     # Twenty-four passes over memory against one.
     assert found["compile"] < found["eager"] / 2
     (kept,) = (tmp_path / "baselines").glob("*.json")
-    kept.write_text(json.dumps({**found, "compile": 1.5}))
+    known = json.loads(kept.read_text())
+    assert (
+        known["compile"]["to_eager"]["low"] <= found["compile"] / found["eager"] <= known["compile"]["to_eager"]["high"]
+    )
+    known["compile"]["us"] = 1.5
+    kept.write_text(json.dumps(known))
     assert baselines(tmp_path)["compile"] == 1.5
+
+
+@pytest.mark.parametrize(
+    ("demanded", "compared"),
+    [
+        (None, "compile"),
+        (PrecisionClass.FP32, "compile"),
+        (PrecisionClass.TF32, "eager_tf32"),
+        (PrecisionClass.BF16, "eager_tf32"),
+    ],
+)
+def test_a_candidate_is_compared_with_what_is_as_accurate_as_it_has_to_be(
+    demanded: PrecisionClass | None, compared: str
+):
+    times = {"eager": 10.0, "compile": 9.0, "eager_tf32": 2.0}
+    ratio = Interval(value=1.0, low=1.0, high=1.0)
+    assert best({kind: Baseline(us=us, to_eager=ratio) for kind, us in times.items()}, demanded) == compared
+    assert best({}, demanded) is None
 
 
 @pytest.mark.parametrize("before", [FAILS, KILLS])

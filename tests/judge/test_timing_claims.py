@@ -49,6 +49,16 @@ def test_the_interval_of_a_ratio_covers_the_truth_nearly_always():
     assert covered >= 0.92 * 400
 
 
+def test_the_product_of_two_ratios_is_as_uncertain_as_both():
+    speedup, baseline = Interval(value=2.0, low=1.96, high=2.04), Interval(value=0.8, low=0.776, high=0.824)
+    found = statistics.product(speedup, baseline)
+    assert found.value == pytest.approx(1.6)
+    # Two and three percent in quadrature are 3.6.
+    assert found.low == pytest.approx(1.6 * (1 - 0.036), rel=0.002)
+    assert found.high == pytest.approx(1.6 * (1 + 0.036), rel=0.002)
+    assert statistics.product(speedup, Interval(value=1, low=1, high=1)) == speedup
+
+
 def test_pairs_are_resampled_whole_so_that_a_common_drift_cancels():
     rng = np.random.default_rng(2)
     steady, drifting = (ratio(*paired(rng, 110.0, 100.0, noise=0.002, drift=drift)) for drift in (0.0, 0.3))

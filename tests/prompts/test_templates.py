@@ -326,9 +326,11 @@ def test_a_timed_candidate_is_told_with_interval_floor_and_baselines():
             baselines_us={"eager": 1420.0, "compile": 1200.0},
             best_baseline="compile",
             speedup_over_best=1.2,
+            speedup_over_best_low=1.18,
+            speedup_over_best_high=1.23,
         ),
     )
-    for expected in ("1.42×", "1.4 to 1.44", "1 ms", "1.42 ms", "50 pairs", "±1%", "800 µs", "80%", "best baseline"):
+    for expected in ("1.42×", "1.4 to 1.44", "1 ms", "1.42 ms", "50 pairs", "±1%", "800 µs", "80%", "1.18 to 1.23"):
         assert expected in text
     assert "fastest correct candidate so far" in text
 
@@ -345,11 +347,16 @@ def test_eager_alone_is_not_called_the_best_baseline():
     ("baselines", "said"),
     [
         ({"eager": 900.0}, "1.17× as fast as the reference, eager\n"),
-        ({"eager": 900.0, "compile": 800.0}, "1.17× as fast as the best baseline (the fastest of these)\n"),
+        (
+            {"eager": 900.0, "compile": 800.0, "eager_tf32": 300.0},
+            "1.17× as fast as the best baseline of the precision asked for, compile\n",
+        ),
     ],
 )
 def test_the_largest_speedup_is_told_over_what_was_timed(baselines: dict[str, float], said: str):
-    assert said in problem(facts(GPU, baselines_us=baselines))
+    text = problem(facts(GPU, baselines_us=baselines, best_baseline="compile" if len(baselines) > 1 else "eager"))
+    assert said in text
+    assert ("eager_tf32, with TF32 allowed: 300 µs" in text) == (len(baselines) > 1)
 
 
 def test_a_difference_within_the_noise_is_not_called_one():

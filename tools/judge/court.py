@@ -13,7 +13,7 @@ from tools.device.info import device_info
 from tools.device.nvml import throttle_state
 from tools.device.rates import with_rates
 from tools.judge import passes
-from tools.judge.baselines import Baselines
+from tools.judge.baselines import Baseline, Baselines, best
 from tools.judge.bench import Bench
 from tools.judge.check import Check, Outcome, Rules
 from tools.judge.client import CandidateFailed, ReferenceFailed, Worker
@@ -87,7 +87,8 @@ class Court:
         trial, bench, soundness = self.bench.trial(OWN, 0), self.bench, self._judgeability()
         baselines = self._timed_baselines()
         self._later.append(self.crew.rest)
-        best = min(baselines.values(), default=0.0)
+        compared = best(baselines, self.rules.demanded)
+        fastest = baselines[compared].us if compared else 0.0
         facts = ProblemFacts(
             device=self.info,
             inputs=[_describe(t) for t in trial.tensors],
@@ -98,8 +99,9 @@ class Court:
             flops=self.cost.flops,
             floor_us=self.floor.us,
             floor_limited_by=self.floor.limited_by,
-            largest_speedup=best / self.floor.us if best and self.floor.us and not self.floor.cached else None,
-            baselines_us=baselines,
+            largest_speedup=fastest / self.floor.us if self.floor.us and fastest and not self.floor.cached else None,
+            baselines_us={name: baseline.us for name, baseline in baselines.items()},
+            best_baseline=compared,
             judgeable=soundness.judgeable,
             judge_notes=soundness.notes,
             evidence=self._evidence(),
@@ -142,7 +144,16 @@ class Court:
             self._later += [self.crew.refill, self.crew.rest]
         baselines = self._timed_baselines()
         seconds = time.monotonic() - began
-        result = timing_result(measured, self.floor, baselines, self.device, seconds, self._evidence(), self._repaired)
+        result = timing_result(
+            measured,
+            self.floor,
+            baselines,
+            best(baselines, self.rules.demanded),
+            self.device,
+            seconds,
+            self._evidence(),
+            self._repaired,
+        )
         return {"timing": result.model_dump(mode="json")}
 
     def duel(self, program: Program, *, thorough: bool = False) -> Measured:
@@ -198,12 +209,12 @@ class Court:
         """The reference in two processes."""
         return self.crew.references(Program(self.source, [], "Model", overrides=self.bench.problem.overrides))
 
-    def _timed_baselines(self) -> dict[str, float]:
-        """Microseconds of each baseline, timed once per run in the reference's process."""
+    def _timed_baselines(self) -> dict[str, Baseline]:
+        """Each baseline, timed once per run in the reference's process."""
         if self._baselines is None:
             kinds = ["eager"] + ["compile"] * self.compile_baselines + ["compile_max_autotune"] * self.autotune_baseline
             self._baselines = Baselines(self.bench, self.cache_dir, self.source, self.info, kinds)
-        return self._baselines.microseconds(lambda: self.references()[0])
+        return self._baselines.timed(lambda: self.references()[0])
 
     def _judgeability(self) -> Soundness:
         if self._soundness is None:

@@ -8,6 +8,7 @@ import numpy as np
 
 from tools.device.floor import Floor
 from tools.judge import statistics
+from tools.judge.baselines import Baseline
 from tools.judge.bench import Bench
 from tools.judge.check import Outcome, Rules
 from tools.judge.clocks import launch_bound
@@ -51,24 +52,25 @@ def precision_report(bench: Bench, rules: Rules, outcome: Outcome) -> PrecisionR
 def timing_result(
     measured: Measured,
     floor: Floor,
-    baselines: dict[str, float],
+    baselines: dict[str, Baseline],
+    best: str | None,
     device: Literal["cuda", "cpu"],
     seconds: float,
     evidence: Evidence,
     caveats: list[Finding],
 ) -> TimingResult:
-    """`baselines` are microseconds by name, timed at another moment: they are carried over by their ratio to eager."""
+    """`baselines` were timed at another moment: they are carried over by their ratio to eager. `best` is the one that
+    the candidate is compared with."""
     rounds = measured.rounds
     mine, theirs = rounds.times("candidate"), rounds.times("reference")
     candidate = statistics.interval(mine)
-    best = min(baselines, key=lambda name: baselines[name]) if baselines else None
     findings = [*caveats, *(f for f in (measured.mismatch, measured.ahead) if f is not None)]
     if not floor.cached and candidate.value < FASTER_THAN_PHYSICS * floor.memory_us:
         us, least = candidate.value, floor.memory_us
         summary = f"{us:.1f} us is less than the {least:.1f} us that moving the problem's bytes takes here"
         findings.append(observe("faster_than_physics", summary, severity="warning", us=us, floor_us=least))
     trusted = rounds.clock == "device"
-    best_us = baselines[best] / baselines["eager"] * float(np.median(theirs)) if best else None
+    over_best = statistics.product(measured.speedup, baselines[best].to_eager) if best else None
     host_us = float(np.median(rounds.column("candidate", "host_us"))) if trusted and device == "cuda" else None
     if host_us is not None and measured.queued_us is not None and (bound := launch_bound(host_us, measured.queued_us)):
         findings.append(bound)
@@ -87,9 +89,11 @@ def timing_result(
         reference_hot_us=hot[1],
         host_overhead_us=host_us,
         queued_us=measured.queued_us if device == "cuda" else None,
-        baselines_us=baselines,
+        baselines_us={name: baseline.us for name, baseline in baselines.items()},
         best_baseline=best,
-        speedup_over_best=best_us / candidate.value if best_us else None,
+        speedup_over_best=over_best.value if over_best else None,
+        speedup_over_best_low=over_best.low if over_best else None,
+        speedup_over_best_high=over_best.high if over_best else None,
         floor_us=floor.us,
         floor_limited_by=floor.limited_by,
         fraction_of_floor=floor.us / candidate.value if candidate.value else None,

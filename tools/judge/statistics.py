@@ -30,6 +30,14 @@ def ratio(numerator: Samples, denominator: Samples, *, seed: int = 0) -> Interva
     return Interval(value=float(np.median(numerator) / np.median(denominator)), low=float(low), high=float(high))
 
 
+def product(first: Interval, second: Interval) -> Interval:
+    """Two ratios that were measured apart, multiplied: their relative errors add up in quadrature."""
+    value = first.value * second.value
+    down = np.hypot(np.log(first.value / first.low), np.log(second.value / second.low))
+    up = np.hypot(np.log(first.high / first.value), np.log(second.high / second.value))
+    return Interval(value=value, low=float(value * np.exp(-down)), high=float(value * np.exp(up)))
+
+
 def null_spread(first: Samples, second: Samples) -> float:
     """How far from 1 the reference's ratio to itself lies, interval included: what the method can't tell apart."""
     own = ratio(first, second)
