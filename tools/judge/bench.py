@@ -8,21 +8,23 @@ from __future__ import annotations
 
 import copy
 import dataclasses
-import os
 import secrets
 import time
 from collections import OrderedDict
-from pathlib import Path
 from typing import Any, Literal
 
 import torch
 
+from problems import ProblemError
 from tools.judge import limits as rule
-from tools.judge import module_state
+from tools.judge import module_state, variants
 from tools.judge.deadline import deadline
-from tools.judge.inputs import FAR, OWN, SPECIAL, derive, other_draws
+from tools.judge.domain import Invariant, find
+from tools.judge.inputs import FAR, OWN, SPECIAL
 from tools.judge.limits import Limit
-from tools.judge.oracle import DoubleOracle
+from tools.judge.machine import last_level_cache_bytes as last_level_cache_bytes
+from tools.judge.machine import usable_threads as usable_threads
+from tools.judge.oracle import DoubleOracle, exhausted
 from tools.judge.preflight import check_size
 from tools.judge.reference import Reference, oracle_model
 from tools.judge.sensitivity import fp32_floor, steady_errors
@@ -48,6 +50,7 @@ class Bench:
         self.tight = check_size(source, size, device)
         """Whether memory is too short for keeping expected outputs in fp64."""
 
+        self.source = source
         self.problem = Reference(source, size, device)
         self.seed = secrets.randbits(31)
         """Seeds the construction of both models; known to the worker, as KernelBench has it."""
@@ -71,9 +74,12 @@ class Bench:
         self.mutates = False
         self.reference_seconds = 0.0
         self._trials: OrderedDict[tuple[str, int], Trial] = OrderedDict()
+        self._domain: list[Invariant | None] | None = None
         self.problem.changing = ()
         self.uses_rng = self._first_forward()
-        self.floor = dataclasses.replace(fp32_floor(self, self.trial(OWN, 0)), reduction=reduction)
+        first = self.trial(OWN, 0)
+        self.nans = first.nans
+        self.floor = dataclasses.replace(fp32_floor(self, first), reduction=reduction)
 
     def adopt(self, repair: Repair | None) -> None:
         """Go on with other inputs and weights of the same shapes; None goes back to the problem's own."""
@@ -100,13 +106,20 @@ class Bench:
         found = self._trials.get(key)
         if found is None:
             self._forget_for_trial()
-            seed = self.seed_of(index)
-            spec, tensors = self.problem.inputs(seed)
-            if kind != OWN:
-                tensors = derive(kind, tensors, other_draws(seed, self.device))
-            found = self.compute(kind, seed, spec, tensors)
+            if kind == OWN:
+                seed = self.seed_of(index)
+                found = self.compute(kind, seed, *self.problem.inputs(seed))
+            else:
+                found = variants.special(self, kind, index)
             self._keep(key, found)
         return found
+
+    @property
+    def domain(self) -> list[Invariant | None]:
+        """For each input tensor what all draws of it have in common by construction."""
+        if self._domain is None:
+            self._domain = find([self.trial(OWN, i).tensors for i in range(2)])
+        return self._domain
 
     def compute(
         self,
@@ -116,7 +129,21 @@ class Bench:
         tensors: list[torch.Tensor],
         model: torch.nn.Module | None = None,
     ) -> Trial:
-        """Reference and oracle outputs on the given inputs; `model` replaces the bench's own (other weights)."""
+        """Reference and oracle outputs on the given inputs; `model` replaces the bench's own (other weights). What is
+        not the problem's own and refused by its reference, or answered in another shape, is an unsound trial."""
+        try:
+            found = self._compute(kind, seed, spec, tensors, model)
+        except (ProblemError, MemoryError, torch.OutOfMemoryError):
+            raise
+        except Exception as error:
+            if kind == OWN or exhausted(error):
+                raise
+            return Trial.refusal(kind, seed, spec, tensors)
+        return found if kind == OWN or self.problem.usual(found.returned) else found.unlike()
+
+    def _compute(
+        self, kind: str, seed: int, spec: dict[str, Any], tensors: list[torch.Tensor], model: torch.nn.Module | None
+    ) -> Trial:
         own = model is None
         model = self.model if model is None else model
         oracle = self.oracle_model if own else oracle_model(model)
@@ -134,11 +161,11 @@ class Bench:
         if changed and not self.mutates:
             self.mutates = True
             fresh = self.problem.inputs(seed)[1]
-            return self.compute(kind, seed, spec, fresh, None if own else model)
+            return self._compute(kind, seed, spec, fresh, None if own else model)
         returned = {t.data_ptr() for t in reference}
         mutated = [i for i in changed if given[i].data_ptr() not in returned]
         reference = [t.detach() for t in reference] + [given[i] for i in mutated]
-        truth = expected(self, Job(model, oracle, spec, tensors, rng, mutated, reference))
+        truth = expected(self, Job(model, oracle, spec, tensors, rng, mutated, reference, own=kind == OWN))
         state = changes(module_state.copied(model, self.problem.changing), after, self.problem.after)
         errors = truth.measured(reference)
         sound = all(
@@ -264,17 +291,3 @@ class Bench:
     def close(self) -> None:
         for arena in self.arenas.values():
             arena.close()
-
-
-def last_level_cache_bytes() -> int:
-    """Size of the largest CPU cache, or 32 MiB where the kernel doesn't tell."""
-    sizes = [32 << 20]
-    for path in Path("/sys/devices/system/cpu/cpu0/cache").glob("index*/size"):
-        text = path.read_text().strip()
-        unit = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}.get(text[-1:], 1)
-        sizes.append(int(text.rstrip("KMG")) * unit)
-    return max(sizes)
-
-
-def usable_threads() -> int:
-    return max(1, min(torch.get_num_threads(), len(os.sched_getaffinity(0))))

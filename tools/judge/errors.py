@@ -32,14 +32,28 @@ class Error:
 
 
 def measure(output: torch.Tensor, target: torch.Tensor) -> Error:
-    """Error of `output` (any dtype, same shape) against `target` (the fp64 oracle, or any dtype compared by value)."""
+    """Error of `output` (any dtype) against `target` (the fp64 oracle, or any dtype compared by value). In another
+    shape every element is unsound, and nothing else is said."""
+    if output.shape != target.shape:
+        return unknown(output.numel())
     return error_of(sums(output, target), output.numel())
+
+
+def unknown(elements: int, scale: float = 0.0, peak: float = 0.0) -> Error:
+    """The error of an output of which nothing can be said."""
+    return Error(0.0, 0.0, 0.0, scale, peak, elements, max(elements, 1))
 
 
 def sums(output: torch.Tensor, target: torch.Tensor) -> list[float]:
     """What an error is made of; those of two parts of an output can be `merged`."""
     flat, truth = output.reshape(-1), target.reshape(-1)
-    return passes.sums(flat, truth) or _sums(flat, truth)
+    found = passes.sums(flat, truth)
+    return _sums(flat, truth) if found is None or found[1] >= largest(output) else found
+
+
+def largest(tensor: torch.Tensor) -> float:
+    """The largest finite number of a tensor's type. It is what `nan_to_num` and masks put in place of infinity."""
+    return torch.finfo(tensor.dtype).max if tensor.is_floating_point() else float("inf")
 
 
 def merged(a: list[float], b: list[float]) -> list[float]:
@@ -56,12 +70,14 @@ def error_of(rows: list[float], elements: int) -> Error:
 
 def _sums(flat: torch.Tensor, truth: torch.Tensor) -> list[float]:
     """What `passes.sums` gives, by PyTorch's operators and in slices."""
-    found = [0.0] * 7
+    found, most = [0.0] * 7, largest(flat)
     for start in range(0, flat.numel(), SLICE):
         o = truth[start : start + SLICE].double()
         c = flat[start : start + SLICE].double()
-        usable = torch.isfinite(o) & torch.isfinite(c)
-        same = torch.where(torch.isfinite(o), torch.isfinite(c), (o == c) | (torch.isnan(o) & torch.isnan(c)))
+        # The largest number of a type is as good as infinite: beside it no other error would count.
+        regular = torch.isfinite(o) & (o.abs() < most)
+        usable = regular & torch.isfinite(c)
+        same = torch.where(regular, torch.isfinite(c), (o == c) | (torch.isnan(o) & torch.isnan(c)))
         difference = torch.where(usable, c - o, 0.0)
         o = torch.where(usable, o, 0.0)
         row = torch.stack(

@@ -75,7 +75,10 @@ class DoubleOracle:
         reference on the same inputs, without which slices are not tried for the first time. Raises NoDouble, from then
         on at once.
         """
-        job = _Job(self.problem, model, spec, tensors, list(mutated), prepare)
+        found = self._run(_Job(self.problem, model, spec, tensors, list(mutated), prepare), reference)
+        return [saturated(t, r) for t, r in zip(found, reference or (), strict=False)] + found[len(reference or ()) :]
+
+    def _run(self, job: _Job, reference: Tensors | None) -> Tensors:
         if self.way == "whole" and self.tight and reference is not None:
             self.tight = False  # only once
             if (found := self._in_slices(job, reference, small=True)) is not None:
@@ -208,12 +211,29 @@ def _rows_alone(job: _Job, rows: int, reference: Tensors) -> bool:
     return alike and all(_near(whole, part) for whole, part in zip(reference, first, strict=True))
 
 
+def saturated(truth: torch.Tensor, reference: torch.Tensor) -> torch.Tensor:
+    """fp64 values with finite ones beyond the reference's type brought back to its largest, which is what the module
+    means by the largest number of its type, or by one that it puts in place of infinity."""
+    if not truth.is_floating_point() or not reference.is_floating_point() or not truth.numel():
+        return truth
+    most = torch.finfo(reference.dtype).max
+    least, largest = truth.aminmax()
+    if bool(least >= -most) and bool(largest <= most):
+        return truth
+    return torch.where(torch.isfinite(truth), truth.clamp(-most, most), truth)
+
+
+def exhausted(error: Exception) -> bool:
+    """Whether an exception is for want of memory."""
+    text = str(error).lower()
+    return isinstance(error, MemoryError | torch.OutOfMemoryError) or any(e in text for e in _EXHAUSTED)
+
+
 def _unless_exhausted(evaluate: Callable[[], T]) -> T | None:
     try:
         return evaluate()
     except (RuntimeError, MemoryError) as error:
-        text = str(error).lower()
-        if not isinstance(error, MemoryError | torch.OutOfMemoryError) and not any(e in text for e in _EXHAUSTED):
+        if not exhausted(error):
             raise
     # Only here is what the evaluation held let go of, with the exception's traceback.
     if torch.cuda.is_initialized():

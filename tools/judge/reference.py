@@ -144,6 +144,10 @@ class Reference:
         self._outputs = self._outputs or form(outputs)
         same_form("Model.forward", self._outputs, form(outputs))
 
+    def usual(self, outputs: list[torch.Tensor]) -> bool:
+        """Whether outputs have the shapes and dtypes that they have on the problem's own inputs."""
+        return not self._outputs or form(outputs) == self._outputs
+
     def try_run(self, model: torch.nn.Module, spec: dict[str, Any], tensors: list[torch.Tensor]) -> None:
         """A forward for its own sake: what it raises is the problem's fault, and a ProblemError that names the line."""
         call("Model.forward", lambda: self.run(model, spec, tensors))

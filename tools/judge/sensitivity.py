@@ -14,9 +14,11 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from tools.judge.errors import Error, measure
+from problems import ProblemError
+from tools.judge.errors import Error, measure, unknown
 from tools.judge.inputs import SPECIAL, other_draws, shake
-from tools.judge.limits import FEW_ELEMENTS, FLOOR_CLASS, FLOOR_MAX, FLOOR_RMS, Floor, rounded
+from tools.judge.limits import FEW_ELEMENTS, FLOOR_CLASS, FLOOR_MAX, FLOOR_RMS, UNIT_ROUNDOFF, Floor, rounded
+from tools.judge.oracle import NoDouble, exhausted
 from tools.judge.trial import Trial
 from tools.types import PrecisionClass
 
@@ -138,7 +140,8 @@ def steady_errors(bench: Bench, trial: Trial, outputs: list[torch.Tensor], error
     for i, (output, error) in enumerate(zip(outputs, errors, strict=True)):
         if not output.is_floating_point() or error.unsound or error.elements < MANY:
             continue
-        lonely = error.maximum**2 >= LONELY * error.elements * error.rms**2
+        # Without squares, which overflow where a value is the largest of its type.
+        lonely = error.maximum >= math.sqrt(LONELY * error.elements) * error.rms
         if not lonely or error.maximum <= STEP * error.peak:
             continue
         edges = ambiguous(bench, trial, i, error.maximum / 2)
@@ -152,6 +155,18 @@ def rounded_errors(bench: Bench, trial: Trial, name: PrecisionClass) -> list[Err
     return _changed(bench, trial, lambda t: rounded(t.double(), name))
 
 
+def far_error(bench: Bench, trial: Trial, i: int, demanded: PrecisionClass | None = None) -> float:
+    """The RMS error of output `i` that inputs and weights of eleven bits cause (shorter ones where the inputs are, or
+    where such are `demanded`), rounded or changed at random by as much: rounding leaves alone what is that short, and
+    of alike values it makes equal ones. Infinite where that is no number any more; no less than what underflows."""
+    name = demanded if demanded in SHORTER else PrecisionClass.TF32
+    size = max([2.0**-11, *(UNIT_ROUNDOFF.get(t.dtype, 0.0) for t in trial.tensors)])
+    generator = other_draws(trial.seed, bench.device)
+    shaken = _changed(bench, trial, lambda t: shake(t.double(), size, generator))
+    found = [errors[i] for errors in (rounded_errors(bench, trial, name), shaken)]
+    return max(torch.finfo(torch.float32).tiny, *(math.inf if e.unsound else e.rms for e in found))
+
+
 def _changed(bench: Bench, trial: Trial, change: Callable[[torch.Tensor], torch.Tensor]) -> list[Error]:
     """What `change` of inputs and weights, in fp64, changes in each output and buffer."""
     short = copy.deepcopy(bench.oracle_model)
@@ -159,15 +174,33 @@ def _changed(bench: Bench, trial: Trial, change: Callable[[torch.Tensor], torch.
         for parameter in [*short.parameters(), *short.buffers()]:
             if parameter.is_floating_point():
                 parameter.data = change(parameter.data)
-    outputs = bench.double.run(
-        short,
-        trial.spec,
-        trial.tensors,
-        mutated=trial.mutated,
-        reference=trial.reference,
-        prepare=change,
-    )
+    try:
+        outputs = bench.double.run(
+            short,
+            trial.spec,
+            trial.tensors,
+            mutated=trial.mutated,
+            reference=trial.reference,
+            prepare=lambda t: in_range(t, change),
+        )
+    except (ProblemError, MemoryError, torch.OutOfMemoryError):
+        raise
+    except Exception as error:
+        # A change so small may lead out of what the reference takes, and says nothing then.
+        if exhausted(error) or isinstance(error, NoDouble):
+            raise
+        known = [*trial.errors, *(c.error for c in trial.state)]
+        return [unknown(e.elements, e.scale, e.peak) for e in known]
     return _all_errors(bench, trial, outputs)
+
+
+def in_range(tensor: torch.Tensor, change: Callable[[torch.Tensor], torch.Tensor]) -> torch.Tensor:
+    """`change` of an input, without leading beyond 1 where none of its values is: shares and cosines stay such."""
+    made = change(tensor)
+    if not tensor.numel():
+        return made
+    least, most = (float(v) for v in tensor.aminmax())
+    return made.clamp_(-1.0, 1.0) if least >= -1 and most <= 1 else made
 
 
 def ambiguous(bench: Bench, trial: Trial, output: int, least: float = 0.0) -> torch.Tensor:
@@ -180,18 +213,27 @@ def ambiguous(bench: Bench, trial: Trial, output: int, least: float = 0.0) -> to
         return mask
     near = NEAR_TIE_SPECIAL if trial.kind in SPECIAL else NEAR_TIE
     for _ in range(NEAR_TIE_DRAWS):
-        found = bench.double.run(
-            bench.oracle_model,
-            trial.spec,
-            trial.tensors,
-            mutated=trial.mutated,
-            reference=trial.reference,
-            prepare=lambda t: shake(t.double(), near, generator),
-        )
+        try:
+            found = bench.double.run(
+                bench.oracle_model,
+                trial.spec,
+                trial.tensors,
+                mutated=trial.mutated,
+                reference=trial.reference,
+                prepare=lambda t: in_range(t, lambda t: shake(t.double(), near, generator)),
+            )[output]
+        except (ProblemError, NoDouble, MemoryError, torch.OutOfMemoryError):
+            raise
+        except Exception as error:
+            if exhausted(error):
+                raise
+            continue
+        if found.shape != mask.shape:
+            continue
         if least:
-            mask |= (found[output] - trial.oracle[output]).abs() > least
+            mask |= (found - trial.oracle[output]).abs() > least
         else:
-            mask |= found[output] != trial.oracle[output]
+            mask |= found != trial.oracle[output]
     return mask
 
 

@@ -43,6 +43,8 @@ def state_after(check: Check) -> None:
     later = copy.deepcopy(bench.model)
     module_state.put(later, {change.name: change.after for change in first.state})
     second = bench.compute("state", base.seed, base.spec, base.tensors, later)
+    if second.refused:
+        return
     reply = check.execute(second, 1, POISONS[1], restore=False)
     found = check.compare_trial(second, reply, 1)
     if second.sound and not found.passed:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -52,6 +52,29 @@ class Trial:
 
     state: list[Change] = field(default_factory=list)
     """Buffers that the reference's forward changes."""
+
+    refused: bool = False
+    """Whether the reference raised on these inputs, or gave outputs of another shape: nothing of it is to be used."""
+
+    @staticmethod
+    def refusal(kind: str, seed: int, spec: dict[str, Any], tensors: list[torch.Tensor]) -> Trial:
+        """A trial on inputs that the reference refuses."""
+        nothing = Truth([], list[torch.Tensor], lambda: iter(()))
+        return Trial(kind, seed, spec, tensors, {}, [], nothing, sound=False, refused=True)
+
+    def unlike(self) -> Trial:
+        """The trial as one that nothing is to be held against."""
+        return replace(self, sound=False, refused=True)
+
+    @property
+    def returned(self) -> list[torch.Tensor]:
+        """What the reference returns, without the inputs that it changes besides."""
+        return self.reference[: len(self.reference) - len(self.mutated)]
+
+    @property
+    def nans(self) -> list[bool]:
+        """For each output of the reference whether there is a NaN in it."""
+        return [t.is_floating_point() and bool(torch.isnan(t).any()) for t in self.reference]
 
     @property
     def oracle(self) -> list[torch.Tensor]:
