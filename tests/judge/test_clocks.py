@@ -27,14 +27,14 @@ def rounds(candidate: float, reference: float, *, hidden: float = 0.0, exchange:
 
 
 def test_an_honest_clock_is_believed():
-    assert exchange_mismatch(rounds(100.0, 150.0)) is None
-    assert exchange_mismatch(rounds(5000.0, 90.0)) is None
+    assert exchange_mismatch(rounds(100.0, 150.0), "cpu") is None
+    assert exchange_mismatch(rounds(5000.0, 90.0), "cpu") is None
     assert series_mismatch(rounds(100.0, 150.0), (80.0, 120.0), "cuda") is None
     assert series_mismatch(rounds(100.0, 150.0), (120.0, 140.0), "cuda") is None
 
 
 def test_much_hidden_time_shows_in_the_exchange():
-    found = exchange_mismatch(rounds(10.0, 400.0, hidden=390.0))
+    found = exchange_mismatch(rounds(10.0, 400.0, hidden=390.0), "cpu")
     assert found is not None
     assert found.severity == "warning"
     assert 300 < found.observed["hidden_us"] < 450
@@ -43,7 +43,7 @@ def test_much_hidden_time_shows_in_the_exchange():
 @pytest.mark.parametrize("device", ["cpu", "cuda"])
 def test_little_hidden_time_shows_in_a_series(device: str):
     lying = rounds(0.001, 65.0, hidden=60.0)
-    assert exchange_mismatch(lying) is None
+    assert exchange_mismatch(lying, "cpu") is None
     found = series_mismatch(lying, (60.0, 50.0), device)
     assert found is not None
     assert found.observed == {"reported_us": 0.0, "hidden_us": 60.0}

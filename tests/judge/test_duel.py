@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -36,7 +37,7 @@ class ScriptedWorker:
 
 
 class ScriptedSession:
-    ahead: tuple[float, ...] = ()
+    timed = SimpleNamespace(ahead=[])
     worker = ScriptedWorker()
 
     def load(self) -> None:
@@ -49,7 +50,7 @@ def play(monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[Measured, int]]
 
     def play(*script: Rounds) -> tuple[Measured, int]:
         class ScriptedTimer:
-            bench: Any = None
+            bench: Any = SimpleNamespace(device="cuda")
             rounds: Iterator[Rounds] = iter(script)
             started = 0
 
@@ -71,7 +72,7 @@ def play(monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[Measured, int]]
 
         monkeypatch.setattr(duels, "Timer", ScriptedTimer)
         reference = cast("Session", ScriptedSession())
-        found = duel(cast("Bench", None), start, (reference, reference), None, lambda: "")
+        found = duel(cast("Bench", SimpleNamespace(device="cuda")), start, (reference, reference), None, lambda: "")
         return found, ScriptedTimer.started
 
     return play

@@ -101,7 +101,7 @@ class Baselines:
         """Microseconds of one call; None where it fails."""
         try:
             session.worker.ask({"op": "variant", "kind": kind}, COMPILE_SECONDS)
-            return session.time(spec, 0, cold=True, seed=seed)[0].us
+            return session.timed.time(spec, 0, cold=True, seed=seed)[0].us
         except ReferenceFailed:
             return None
 

@@ -31,6 +31,8 @@ from tools.types import Finding, Verdict
 
 OWN_TRIALS = 5
 OUTLIERS = 4
+JUST_ABOVE = 4.0
+"""An error no larger than this many times the limit may be within it by luck, and beyond it on the next inputs."""
 
 
 class Check:
@@ -148,7 +150,7 @@ class Check:
     def own_trial(self, index: int) -> None:
         """One draw of the problem's own inputs. Raises Failed or CandidateFailed."""
         trial, slot = self.bench.trial(kinds.OWN, index), index % 2
-        reply = self.execute(trial, slot, POISONS[index % 2])
+        reply = self.execute(trial, slot, POISONS[index % 2], own=index >= OWN_TRIALS // 2)
         found = self.compare_trial(trial, reply, slot)
         if not found.passed:
             raise self._explain(trial, found, slot, index)
@@ -183,7 +185,7 @@ class Check:
                 observe("poison_dependent", "the result changes with the contents of memory that nothing has written"),
             )
             return Failed(Verdict.NONDETERMINISTIC, *findings)
-        if index:
+        if index and found.ratio > JUST_ABOVE:
             findings.append(
                 observe(
                     "phase_dependent",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import time
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -12,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from tools.build.visible import LentBuilds, visible
 from tools.channel import ChannelClosed, ChannelGarbage, ChannelTimeout, receive_json, send_json
+from tools.judge import threads
 from tools.judge.findings import observe
 from tools.nursery import Child, ExitStatus, Nursery
 from tools.sandbox import Limits
@@ -20,6 +22,7 @@ from tools.worker.arena import Arena
 
 REPLY_BYTES = 4 << 20
 LOAD_SECONDS = 60.0
+STOP_SECONDS = 1.0
 
 
 class CandidateFailed(Exception):  # noqa: N818  named for what happened
@@ -52,8 +55,11 @@ class Placed(BaseModel):
 
 
 class Reply(BaseModel):
-    """An answer to `run` or `time`; `us`, `host_us` and `land_us` are the worker's own clock, and
-    `place_us` is filled in by the judge: what the process ran while it was given inputs."""
+    """An answer to `run` or `time`; `us`, `host_us` and `drained_us` are by the worker's own clock.
+
+    On the CPU the judge fills in what the kernel says that the process has run while it was given inputs, and while its
+    outputs were carried away.
+    """
 
     model_config = ConfigDict(extra="forbid")
 
@@ -66,8 +72,8 @@ class Reply(BaseModel):
     us: float = 0.0
     host_us: float = 0.0
     drained_us: float = 0.0
-    land_us: float = 0.0
     place_us: float = 0.0
+    land_us: float = 0.0
 
 
 class Failure(BaseModel):
@@ -156,16 +162,16 @@ class Worker:
 
     def thread_times(self) -> dict[int, float]:
         """Microseconds on a processor of each thread of the process so far, by its id, as the kernel counts them."""
-        found: dict[int, float] = {}
-        for task in Path(f"/proc/{self.child.pid}/task").glob("*"):
-            with contextlib.suppress(OSError, ValueError, IndexError):  # it has just ended
-                found[int(task.name)] = int((task / "schedstat").read_text().split()[0]) / 1e3
-        return found
+        return threads.times(self.child.pid)
 
     def pause(self) -> None:
-        """Have the process and all its threads stand still until it is resumed, or asked for something."""
+        """Have the process and all its threads stand still until it is resumed, or asked for something. Returns once
+        they do: a thread in a long system call goes on until that ends."""
         self._signal(signal.SIGSTOP)
         self._paused = True
+        give_up = time.monotonic() + STOP_SECONDS
+        while not threads.stand_still(self.child.pid) and time.monotonic() < give_up:
+            time.sleep(0.0002)
 
     def resume(self) -> None:
         """Let a paused process go on."""

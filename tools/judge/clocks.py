@@ -12,17 +12,21 @@ from tools.judge.findings import observe
 from tools.judge.rounds import Rounds
 from tools.types import Finding
 
-HIDDEN_SHARE = {"cpu": 1.5, "cuda": 0.25}
+EXCHANGE_SHARE = {"cpu": 0.05, "cuda": 0.25}
+EXCHANGE_US = {"cpu": 60.0, "cuda": 200.0}
+"""So much longer than the reference's may the exchanges with a program take beyond its calls: by a share of what it
+reports, and by this much. On CUDA they hold the copies of inputs and outputs too."""
+
+HIDDEN_SHARE = {"cpu": 0.6, "cuda": 0.25}
 HIDDEN_US = {"cpu": 20.0, "cuda": 10.0}
 """A call in a series, with warm caches, may take longer than a call by itself by this share and this much."""
 
 
-def exchange_mismatch(rounds: Rounds) -> Finding | None:
+def exchange_mismatch(rounds: Rounds, device: str) -> Finding | None:
     """Whether more time passes in the exchanges with the candidate than its clock accounts for.
 
     Both sides go through the same exchange, so what the judge's wall clock has beyond the worker's own time should be
-    the same for both. The lower decile is compared, which neighbours on a busy machine move least, and only a gap that
-    would change the outcome counts: more than half of the time that the candidate reports.
+    the same for both. The lower decile is compared, which neighbours on a busy machine move least.
     """
     reported = float(np.median(rounds.column("candidate", "us")))
     beyond = {
@@ -30,7 +34,7 @@ def exchange_mismatch(rounds: Rounds) -> Finding | None:
         for side in rounds.walls
     }
     hidden = beyond["candidate"] - max(beyond["reference"], beyond["second"])
-    if hidden <= max(0.5 * reported, 200.0):
+    if hidden <= EXCHANGE_SHARE[device] * reported + EXCHANGE_US[device]:
         return None
     return _mismatch(reported, hidden, "at least {:.0f} us more pass by the judge's own clock, by which it is timed")
 

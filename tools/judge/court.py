@@ -173,7 +173,7 @@ class Court:
         programs = [Program(v["source"], v["modules"], kernels=frozenset(v["kernels"])) for v in variants]
         Worker.settle()
         reference, other = self.references()
-        other.rest()
+        other.timed.rest()
         sweep = Sweep(self.bench, lambda p: self.crew.session(p, guarded=False), reference, self.rules, throttle_state)
         try:
             return [row.model_dump(mode="json") for row in sweep.run(programs)]

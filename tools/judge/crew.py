@@ -63,7 +63,7 @@ class Crew:
         """Have the reference's processes give back the memory that they only keep."""
         try:
             for reference in self._references or ():
-                reference.rest()
+                reference.timed.rest()
         except ReferenceFailed:
             self.end_references()
 

@@ -64,7 +64,7 @@ def duel(
     session = start()
     try:
         session.load()
-        return _agreed(first, timer.run(session, first.rounds.clock, least=LEAST_ROUNDS // 2))
+        return _agreed(first, timer.run(session, first.rounds.clock, least=LEAST_ROUNDS // 2), bench.device)
     finally:
         session.worker.close()
 
@@ -73,7 +73,7 @@ def _in_process(timer: Timer, session: Session, reference: Session) -> Measured:
     try:
         session.load()
         found = _measure(timer, session, reference)
-        found.ahead = work_ahead(session.ahead, found.rounds) or work_behind(found.rounds)
+        found.ahead = work_ahead(session.timed.ahead, found.rounds) or work_behind(found.rounds)
         return found
     finally:
         session.worker.close()
@@ -85,7 +85,7 @@ def _measure(timer: Timer, session: Session, reference: Session) -> Measured:
     behind = side_stream(*hot)
     if behind is not None:
         raise CandidateFailed(Verdict.CHEATING, behind)
-    mismatch = exchange_mismatch(rounds)
+    mismatch = exchange_mismatch(rounds, timer.bench.device)
     if mismatch is not None:
         return _judged(rounds.by_wall(), hot, mismatch)
     for _ in range(LOOKS):
@@ -105,10 +105,10 @@ def _judged(rounds: Rounds, hot: tuple[list[Reply], list[Reply]], mismatch: Find
     return Measured(rounds, hot, speedup, null, statistics.claim(speedup, null), mismatch)
 
 
-def _agreed(first: Measured, second: Rounds) -> Measured:
+def _agreed(first: Measured, second: Rounds, device: str) -> Measured:
     """Both processes together. How far they lie apart is another thing that the method can't tell from 1."""
     mismatch = first.mismatch
-    if first.rounds.clock == "device" and (later := exchange_mismatch(second)) is not None:
+    if first.rounds.clock == "device" and (later := exchange_mismatch(second, device)) is not None:
         mismatch, first = later, _judged(first.rounds.by_wall(), first.hot, later)
     if first.rounds.clock == "wall":
         second = second.by_wall()

@@ -16,7 +16,7 @@ Clock = Literal["device", "wall", "series"]
 judge's own clock over many calls in a row."""
 
 
-SLOWER_COPY, COPY_US, PLACE_US = 2.0, 10.0, 50.0
+SLOWER_COPY, COPY_US, PLACE_US = 2.0, 10.0, 20.0
 
 
 def _each_side() -> dict[str, list[float]]:

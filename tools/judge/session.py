@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +13,7 @@ from tools.judge.client import CandidateFailed, Reply, Worker
 from tools.judge.errors import identical
 from tools.judge.findings import observe
 from tools.judge.module_state import State
+from tools.judge.timed_calls import TimedCalls
 from tools.judge.trial import Trial
 from tools.judge.weights import Entry, Mapping, entries, match
 from tools.types import Verdict
@@ -48,17 +47,14 @@ class Session:
         self.worker = worker
         self.program = program
         self.mapping = Mapping([], "", complete=True)
-        self.ahead: list[float] = []
-        """Microseconds that threads of the program's own ran between being given inputs and being called, by call."""
-
-        self._ours: set[int] = set()
+        self.timed = TimedCalls(self)
         self.entries: list[Entry] = []
         """The state of the program's model."""
 
     def load(self) -> None:
         """Import the program, construct its model under the bench's seed, and copy the reference's weights over."""
         self.worker.await_start()
-        self._ours = set(self.worker.thread_times())
+        self.timed.begin()
         reply = self.worker.ask(
             {
                 "op": "load",
@@ -85,6 +81,8 @@ class Session:
         if not self.mapping.complete and repair is not None and repair.weight is not None:
             # Constructing under the same seed gives weights that are not those of this run.
             raise CandidateFailed(Verdict.WRONG_RESULT, observe("weights_not_loaded", self.mapping.how))
+        # A program that ran before could write there.
+        self.bench.write_weights(self.bench.model)
         self._copy_weights()
 
     def run(
@@ -97,11 +95,12 @@ class Session:
         seed: int | None = None,
         keep: bool = False,
         late: bool = False,
+        own: bool = False,
         restore: bool = True,
     ) -> Reply:
         """One forward on inputs placed in `slot`, outputs landed over poison. With `late` the inputs' values arrive,
-        on the current stream, only after forward has been called. Without `restore` it goes on from the state that the
-        last forward left."""
+        on the current stream, only after forward has been called; with `own` they lie in memory of the worker's own,
+        as those of timed calls do. Without `restore` it goes on from the state that the last forward left."""
         self.bench.make_room()
         places = self.bench.write_inputs(tensors, slot)
         self.bench.poison_landing(poison or 0xFF)
@@ -115,96 +114,10 @@ class Session:
             "seed": seed,
             "keep": keep,
             "late": late,
-            "restore": self._initial_state() if restore else [],
+            "own": own,
+            "restore": self.initial_state() if restore else [],
         }
         return self.worker.run(request, self.patience)
-
-    def time(
-        self,
-        spec: dict[str, Any],
-        slot: int,
-        *,
-        cold: bool,
-        seed: int | None = None,
-        give_back: Sequence[int] = (),
-        land: bool = True,
-    ) -> tuple[Reply, float]:
-        """One timed forward on inputs that are in `slot` already, and how long the exchange took by our own clock, in
-        us. What became of the inputs `give_back` is in `slot` afterwards; outputs are landed unless told otherwise.
-        On the CPU the process stands still before and after, or its threads could work while it is not its turn, and
-        caches are flushed in an exchange of its own, which takes ten times longer than most calls and would drown them
-        in the judge's clock. On CUDA the flush must stay right before the call, to hide its launch.
-        """
-        request: dict[str, Any] = {
-            "op": "time",
-            "inputs": spec,
-            "tensors": self.bench.slots[slot],
-            "landing": 0,
-            "seed": seed,
-            "cold": cold,
-            "land": land,
-            "give_back": list(give_back),
-            "restore": self._initial_state(),
-        }
-        ahead = placing = 0.0
-        self.worker.resume()
-        if cold and self.bench.device == "cpu":
-            ahead, placing = self._flush(slot)
-            request |= {"cold": False, "placed": True}
-        began = time.perf_counter_ns()
-        reply = self.worker.run(request, self.patience)
-        wall = (time.perf_counter_ns() - began) / 1e3
-        self._pause()
-        # Work is work, whenever it is done.
-        charged = {name: getattr(reply, name) + ahead for name in ("us", "host_us", "drained_us")}
-        return reply.model_copy(update={**charged, "place_us": placing}), wall + ahead
-
-    def series(
-        self,
-        spec: dict[str, Any],
-        slot: int,
-        calls: int,
-        *,
-        seed: int | None = None,
-        wait_us: float = 0.0,
-        place: bool = True,
-        keep: bool = False,
-    ) -> float:
-        """How long `calls` forwards in a row take on inputs that are in `slot` already, in us by our own clock, with
-        the exchange and, on CUDA, a wait of the device before the first. Without `place` the inputs are those of the
-        last timed call; with `keep` the last one's outputs are kept."""
-        self.worker.resume()
-        ahead = self._flush(slot)[0] if place else 0.0
-        request = {"op": "series", "inputs": spec, "calls": calls, "seed": seed, "wait_us": wait_us, "keep": keep}
-        began = time.perf_counter_ns()
-        self.worker.ask(request, self.patience + calls * 20 * self.bench.reference_seconds)
-        taken = (time.perf_counter_ns() - began) / 1e3
-        self._pause()
-        return taken + ahead
-
-    def _pause(self) -> None:
-        if self.bench.device == "cpu":  # on CUDA its threads take nothing from another's kernels
-            self.worker.pause()
-
-    def _flush(self, slot: int) -> tuple[float, float]:
-        """Have inputs placed and caches emptied. Microseconds that threads which the program has started, and not the
-        worker, ran meanwhile, since an honest one has nothing to do yet; and what the worker's own threads ran while
-        they placed inputs, in which code of the program may run: where something of its dies, for one."""
-        request = {"op": "place", "tensors": self.bench.slots[slot], "restore": self._initial_state()}
-        before = self.worker.thread_times()
-        self.worker.ask(request, self.patience)
-        placed = self.worker.thread_times()
-        self.worker.ask({"op": "flush"}, self.patience)
-        if self.bench.device != "cpu":
-            return 0.0, 0.0
-        after = self.worker.thread_times()
-        ahead = sum(us - before.get(thread, 0.0) for thread, us in after.items() if thread not in self._ours)
-        self.ahead.append(ahead)
-        return ahead, sum(us - before.get(thread, 0.0) for thread, us in placed.items() if thread in self._ours)
-
-    def rest(self) -> None:
-        """Have the process give cached device memory back."""
-        self.worker.ask({"op": "rest"}, LOAD_SECONDS)
 
     def land_kept(self) -> Reply:
         """Land the outputs of the run that was kept once more."""
@@ -281,7 +194,7 @@ class Session:
             "training": self.bench.training,
         }
 
-    def _initial_state(self) -> list[list[Any]]:
+    def initial_state(self) -> list[list[Any]]:
         """Entries that a forward changes, with the places of the values to start from."""
         changing = self.bench.problem.changing
         if not changing:

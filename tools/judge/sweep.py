@@ -25,6 +25,7 @@ from tools.judge.check import Check, Failed, Rules
 from tools.judge.client import CandidateFailed, Reply, violation
 from tools.judge.inputs import OWN
 from tools.judge.session import Program, Session
+from tools.judge.timed_outputs import landed
 from tools.judge.timing import Timer
 from tools.tuning.records import SweepRow
 from tools.types import Finding, Interval, Verdict
@@ -235,13 +236,13 @@ class Sweep:
         timer = self._timer
         timer.fresh_inputs(0)
         seed = timer.seed()
-        expected = timer.landed(self._call(self.reference, 0, seed, poison=True), keep=True)
+        expected = landed(self.bench, self._call(self.reference, 0, seed, poison=True), keep=True)
         for one in group:
             if one.verdict is None and one.session is not None and one.loaded:
                 with self._blaming(one):
                     self._call(one.session, 0, seed)
-                    landed = timer.landed(self._call(one.session, 0, seed, poison=True), keep=False)
-                    timer.outputs.verify(landed, expected, outlier=timer.has_outlier)
+                    found = landed(self.bench, self._call(one.session, 0, seed, poison=True), keep=False)
+                    timer.verify(found, expected, seed)
 
     def _rounds(self, group: list[Contender], rounds: int, seconds: float) -> None:
         stop = time.monotonic() + seconds
@@ -277,4 +278,4 @@ class Sweep:
         if poison:
             self.bench.poison_landing(0xFF)
         self.bench.synchronize()
-        return session.time(self._timer.spec, slot, cold=True, seed=seed)[0]
+        return session.timed.time(self._timer.spec, slot, cold=True, seed=seed)[0]

@@ -22,9 +22,10 @@ from tools.worker.arena import Arena, Layout, tensor_at
 from tools.worker.failure import describe
 from tools.worker.integrity import Integrity
 from tools.worker.loader import BuiltLibraries, apply_overrides, construct, run_module
-from tools.worker.placing import Ring, copy, late, placed
+from tools.worker.placing import copy, late, placed
 from tools.worker.poison import Poison
 from tools.worker.stopwatch import Stopwatch
+from tools.worker.timed import TimedCalls
 from tools.worker.trees import digest, flatten, unflatten
 from tools.worker.variants import Variants
 
@@ -70,16 +71,15 @@ class Worker:
         self.call: Any = None
         self.variants = Variants()
         self.kept: list[torch.Tensor] = []
-        self.placed: list[torch.Tensor] = []
-        self.latest: list[torch.Tensor] = []
-        self.earlier_inputs, self.earlier_outputs = Ring(self.device), Ring(self.device)
+        self.timed = TimedCalls(self)
         if self.device == "cuda" and args["guarded"]:
             # The first use of the profiler takes seconds, which this process still has.
             profile.cuda_kernels(self.stopwatch.flush)
 
     def answer(self, request: Message) -> Message:
         """Carry out one request; whatever the candidate raises becomes part of the reply."""
-        handler = getattr(self, "do_" + str(request["op"]))
+        name = "do_" + str(request["op"])
+        handler = getattr(self, name, None) or getattr(self.timed, name)
         try:
             return handler(request)
         except (KeyboardInterrupt, SystemExit, GeneratorExit) as leaving:
@@ -122,7 +122,7 @@ class Worker:
         """Copy out entries of the model's state; None where there is no such entry (any more)."""
         assert self.model is not None
         state = self.model.state_dict()
-        return self._land([state.get(name) for name in request["names"]], int(request["landing"]))
+        return self.land([state.get(name) for name in request["names"]], int(request["landing"]))
 
     def do_digests(self, _request: Message) -> Message:
         """Hashes of the values of the model's state, to match entries whose names differ."""
@@ -131,8 +131,11 @@ class Worker:
 
     def do_run(self, request: Message) -> Message:
         """One forward. Its outputs are copied out at once, on the current stream, with no synchronisation before."""
-        self._restore(request)
-        inputs = self._inputs(request)
+        self.restore(request)
+        views = [tensor_at(self.arenas["inputs"], place) for place in request["tensors"]]
+        # As timed calls have them, so that none can tell a check by where its inputs lie.
+        tensors = self._as_timed(views) if request.get("own") else views
+        inputs = unflatten(request["inputs"], tensors)
         # A seed of our own before each forward: whoever seeds inside, with whatever value, leaves another.
         given = request.get("seed")
         seed = int(given) if given is not None else int.from_bytes(os.urandom(6), "little")
@@ -140,8 +143,11 @@ class Worker:
         poison = int(request.get("poison", 0))
         with self.guard.armed(poison):
             inputs = self._late_inputs(request) if request.get("late") else inputs
-            output = self._forward(inputs)
-            reply = self._land(output, int(request["landing"]))
+            output = self.forward(inputs)
+            reply = self.land(output, int(request["landing"]))
+            for view, tensor in zip(views, tensors, strict=True):
+                if tensor is not view:
+                    view.copy_(tensor)
             self.stopwatch.synchronize()
             reply["damage"] = self.guard.damage()
         if request.get("keep"):
@@ -154,66 +160,15 @@ class Worker:
     def do_land_kept(self, request: Message) -> Message:
         """Copy out once more the outputs of the last run that asked to be kept."""
         kept, self.kept = self.kept, []
-        return self._land(tuple(kept), int(request["landing"]))
-
-    def do_place(self, request: Message) -> Message:
-        """Place the inputs of the next timed call."""
-        self._place(request)
-        return {}
-
-    def do_flush(self, _request: Message) -> Message:
-        """Empty the caches and wait until that is done."""
-        self.stopwatch.flush()
-        self.stopwatch.synchronize()
-        return {}
+        return self.land(tuple(kept), int(request["landing"]))
 
     def do_rest(self, _request: Message) -> Message:
         """Give device memory that is only kept back to the device."""
-        self.kept, self.latest = [], []
+        self.kept = []
+        self.timed.rest()
         self.variants.forget()
         if self.device == "cuda":
             torch.cuda.empty_cache()
-        return {}
-
-    def do_time(self, request: Message) -> Message:
-        """One timed forward, outputs copied out after the window. Replies in microseconds."""
-        if not request.get("placed"):
-            self._place(request)
-        inputs = unflatten(request["inputs"], self.placed)
-        if request.get("seed") is not None:
-            torch.manual_seed(int(request["seed"]))
-        output, times = self.stopwatch.time(lambda: self._forward(inputs), cold=bool(request["cold"]))
-        began = self.stopwatch.mark()
-        reply = self._land(output, int(request["landing"])) if request["land"] else {"outputs": {}, "tensors": []}
-        times["land_us"] = self.stopwatch.since(began)
-        for i in request["give_back"]:
-            tensor_at(self.arenas["inputs"], request["tensors"][i]).copy_(self.placed[i])
-        self.stopwatch.synchronize()
-        self.latest = flatten(output)[1]
-        return {**reply, **times}
-
-    def do_placed(self, request: Message) -> Message:
-        """Copy what is now in the inputs of the last timed call to the shared buffer."""
-        for place, tensor in zip(request["tensors"], self.placed, strict=True):
-            tensor_at(self.arenas["inputs"], place).copy_(tensor)
-        self.stopwatch.synchronize()
-        self.kept = self.latest if request["keep"] else self.kept
-        return {}
-
-    def do_series(self, request: Message) -> Message:
-        """Forwards in a row on the inputs placed last, of which the last's outputs can be kept. On CUDA the device
-        waits first, so that the calls queue up."""
-        inputs = unflatten(request["inputs"], self.placed)
-        output: object = None
-        self.kept = []
-        self.stopwatch.wait(float(request["wait_us"]))
-        for _ in range(int(request["calls"])):
-            output = None  # there may be no room for another
-            if request.get("seed") is not None:
-                torch.manual_seed(int(request["seed"]))
-            output = self._forward(inputs)
-        self.stopwatch.synchronize()
-        self.kept = flatten(output)[1] if request["keep"] else []
         return {}
 
     def do_variant(self, request: Message) -> Message:
@@ -224,10 +179,11 @@ class Worker:
 
     def do_profile(self, request: Message) -> Message:
         """Which code the time of a forward goes to."""
-        inputs = self._inputs(request)
+        views = [tensor_at(self.arenas["inputs"], place) for place in request["tensors"]]
+        inputs = unflatten(request["inputs"], self._as_timed(views))
 
         def forward() -> object:
-            return self._forward(inputs)
+            return self.forward(inputs)
 
         forward()
         reply: Message = {"built_calls": profile.calls_into(forward, self.libraries.loaded)}
@@ -239,32 +195,18 @@ class Worker:
             )
         return reply
 
-    def _forward(self, inputs: list[Any]) -> object:
+    def forward(self, inputs: list[Any]) -> object:
+        """What is called: the model, or another form of it."""
         return self.call(*inputs)
 
-    def _inputs(self, request: Message) -> list[Any]:
-        tensors = [tensor_at(self.arenas["inputs"], place) for place in request["tensors"]]
-        return unflatten(request["inputs"], tensors)
+    def _as_timed(self, views: list[torch.Tensor]) -> list[torch.Tensor]:
+        return [placed(view) for view in views] if self.device == "cuda" else views
 
     def _late_inputs(self, request: Message) -> list[Any]:
         views = [tensor_at(self.arenas["inputs"], place) for place in request["tensors"]]
         return unflatten(request["inputs"], late(views, self.stopwatch))
 
-    def _place(self, request: Message) -> None:
-        """Copy inputs out of the shared buffer into memory of this process's own, as a caller of the model has them.
-
-        Shared memory is mapped in smaller pages: on an H200 a kernel that reads along a stride of 4 MB took 5.7 ms on
-        memory opened by IPC and 3.8 ms on its own.
-        """
-        self._restore(request)
-        views = [tensor_at(self.arenas["inputs"], place) for place in request["tensors"]]
-        self.earlier_outputs.hold(self.latest)
-        self.earlier_inputs.hold(self.placed)
-        self.latest = []
-        self.placed = []
-        self.placed = [placed(view) for view in views]
-
-    def _restore(self, request: Message) -> None:
+    def restore(self, request: Message) -> None:
         """Put what forward changes in the model's state back to where it began."""
         if not request.get("restore"):
             return
@@ -275,7 +217,7 @@ class Worker:
             if name in state and state[name].shape == source.shape:
                 state[name].copy_(source)
 
-    def _land(self, output: object, start: int) -> Message:
+    def land(self, output: object, start: int) -> Message:
         """Copy outputs into the landing buffer from `start` on and describe them."""
         spec, tensors = flatten(output)
         layout, places = Layout(start), []

@@ -58,7 +58,7 @@ def copy(source: torch.Tensor, target: torch.Tensor) -> None:
 def late(views: Sequence[torch.Tensor], stopwatch: Stopwatch) -> list[torch.Tensor]:
     """Copies whose values arrive on the current stream only after this has returned: work on a stream that does not
     wait for this one reads what was there before, which is NaN, and zero in integers."""
-    flat = [_flat(view) for view in views]
+    flat = [in_one_row(view) for view in views]
     found = [torch.full_like(row, float("nan") if row.is_floating_point() or row.is_complex() else 0) for row in flat]
     stopwatch.synchronize()
     stopwatch.wait(LATE_US)
@@ -69,10 +69,10 @@ def late(views: Sequence[torch.Tensor], stopwatch: Stopwatch) -> list[torch.Tens
 
 def placed(view: torch.Tensor) -> torch.Tensor:
     """A copy with the same strides, also where they leave gaps or overlap."""
-    return _flat(view).clone().as_strided(view.shape, view.stride())
+    return in_one_row(view).clone().as_strided(view.shape, view.stride())
 
 
-def _flat(view: torch.Tensor) -> torch.Tensor:
+def in_one_row(view: torch.Tensor) -> torch.Tensor:
     """All memory from the first element of `view` to the last, in one row."""
     extent = 0 if 0 in view.shape else 1 + sum((n - 1) * s for n, s in zip(view.shape, view.stride(), strict=True))
     return view.as_strided((extent,), (1,), view.storage_offset())

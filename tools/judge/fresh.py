@@ -1,0 +1,93 @@
+"""New values for every timed call: drawn as the problem draws them, or, where that takes long, mixed from some draws.
+
+A draw keeps what the problem's inputs have in common: offsets ascend, a second input resembles the first. Mixing keeps
+that only where inputs are independent noise, so it is for problems whose draws would take most of a timing, and only
+for those of their inputs that can stand it.
+"""
+
+from __future__ import annotations
+
+import random
+from typing import TYPE_CHECKING
+
+import torch
+
+from tools.judge.inputs import OWN, put_outlier
+from tools.judge.mixing import exchange
+
+if TYPE_CHECKING:
+    from tools.judge.bench import Bench
+    from tools.judge.domain import Invariant
+
+QUICK_DRAW_SECONDS = 0.06
+POOL = 4
+POOL_BYTES = {"cpu": 1 << 30, "cuda": 16 << 30}
+FIRST_SEED = 1100
+FEW = 100_000
+"""Seeds of timed calls do not reach those of anything else."""
+
+OUTLIER_SHARE = 0.5
+
+
+class FreshInputs:
+    """Inputs of timed calls. With `outlier`, which is for outputs that sum a lot up, one element outweighs the others
+    in about every other call, so that no call may leave any out. In the others outputs are held to the precision of a
+    check, which such an element would hide the lack of."""
+
+    def __init__(self, bench: Bench, *, outlier: bool) -> None:
+        self._bench, self._outlier = bench, outlier
+        self._random = random.Random(bench.seed_of(1001))
+        self._generator = torch.Generator(bench.device).manual_seed(bench.seed_of(1000) % (2**31))
+        self._drawn = 0
+        first = bench.trial(OWN, 0)
+        self.spec = first.spec
+        self.loose = [i for i, t in enumerate(first.tensors) if _loose(t, bench.domain[i])]
+        """Indices of inputs of which single values may be others without the whole making no sense."""
+
+        mixed = bench.problem.draw_seconds > QUICK_DRAW_SECONDS and len(self.loose) == len(first.tensors)
+        size = sum(t.nbytes for t in first.tensors)
+        most = max(2, min(POOL, POOL_BYTES[bench.device] // max(size, 1)))
+        self._pool = [self._draw() for _ in range(most)] if mixed else []
+        self.has_outlier = False
+        """Whether the values made last hold one."""
+
+        self._put: tuple[torch.Tensor, tuple[int, ...], float] | None = None
+
+    def next(self) -> list[torch.Tensor]:
+        """Values never seen before."""
+        found = self._plain()
+        loose = [found[i] for i in self.loose]
+        self.has_outlier = bool(self._outlier and loose and self._random.random() < OUTLIER_SHARE)
+        if self.has_outlier:
+            which = self._random.choice(loose)
+            self._put = which, *put_outlier(which, self._generator, None)
+        return found
+
+    def two(self) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
+        """Two sets of values never seen before, neither with an outlier."""
+        first = self._plain()
+        if self._pool:  # the next are made of the same tensors
+            first = [t.clone(memory_format=torch.preserve_format) for t in first]
+        self.has_outlier = False
+        return first, self._plain()
+
+    def _plain(self) -> list[torch.Tensor]:
+        if self._put is not None:
+            tensor, index, before = self._put
+            tensor[index] = before
+            self._put = None
+        return self._mix() if self._pool else self._draw()
+
+    def _draw(self) -> list[torch.Tensor]:
+        self._drawn += 1
+        return self._bench.problem.inputs(self._bench.seed_of(FIRST_SEED + FEW * self._drawn))[1]
+
+    def _mix(self) -> list[torch.Tensor]:
+        chosen, donor = self._random.sample(range(len(self._pool)), 2)
+        for target, other in zip(self._pool[chosen], self._pool[donor], strict=True):
+            exchange(target, other, self._random)
+        return self._pool[chosen]
+
+
+def _loose(tensor: torch.Tensor, invariant: Invariant | None) -> bool:
+    return tensor.is_floating_point() and tensor.numel() > 0 and (invariant is None or not invariant.structured)

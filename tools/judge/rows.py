@@ -1,0 +1,112 @@
+"""Calls in a row, timed by the judge's own clock alone: precise to a microsecond, since a row shares one exchange.
+
+Before each call some values of the inputs change, in all programs alike, and the outputs of one of the calls, which
+nobody knows beforehand, are held against the reference's: what was computed for one call serves no other. What changing
+them takes is measured by a row in which nothing is called, and left out.
+"""
+
+from __future__ import annotations
+
+import random
+from typing import TYPE_CHECKING
+
+import torch
+
+from tools.judge.timed_outputs import landed
+from tools.worker.altering import Alterations
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tools.judge.bench import Bench
+    from tools.judge.client import Reply
+    from tools.judge.fresh import FreshInputs
+    from tools.judge.session import Session
+    from tools.judge.timed_outputs import TimedOutputs
+
+ROW_US = {"cpu": 20_000.0, "cuda": 10_000.0}
+"""What the calls of a row take together, about."""
+
+CALLS = (4, 64)
+KEPT_BYTES = 256 << 20
+"""So large may the outputs be that are kept of a row; those of one call always are."""
+
+LAUNCH_US = 5_000.0
+"""So long waits the device before a row begins: its calls queue up, and the host's time does not count."""
+
+ALTERING_US = 25.0
+"""What the host takes to have one input changed."""
+
+
+class Rows:
+    """Rows of calls on one bench."""
+
+    def __init__(
+        self,
+        bench: Bench,
+        fresh: FreshInputs,
+        outputs: TimedOutputs,
+        seed: Callable[[], int | None],
+    ) -> None:
+        self._bench, self._fresh, self._outputs, self._seed = bench, fresh, outputs, seed
+        self._random = random.Random(bench.seed_of(1003))
+
+    def calls(self, usual: list[Reply]) -> int:
+        """How many make a row, by what calls take: enough for the exchange not to count, and few enough to be launched
+        in time."""
+        slowest, host = max(reply.us for reply in usual), max(reply.host_us for reply in usual)
+        most = ROW_US[self._bench.device] / max(slowest, 1.0)
+        if self._bench.device == "cuda":
+            most = min(most, LAUNCH_US / 2 / max(host + ALTERING_US * len(self._fresh.loose), 1.0))
+        return int(min(max(most, CALLS[0]), CALLS[1]))
+
+    def time(self, sides: dict[str, Session], calls: int) -> dict[str, float]:
+        """Microseconds of a call in a row of so many, by side. Raises CandidateFailed where an output is wrong."""
+        bench, pair = self._bench, self._fresh.two()
+        alter_seed, seed = self._random.getrandbits(31), self._seed()
+        kept = min(calls, max(1, KEPT_BYTES // max(bench.landing_bytes, 1)))
+        back = self._random.randrange(kept)
+        found: dict[str, list[torch.Tensor]] = {}
+        taken: dict[str, float] = {}
+        for side in self._random.sample(list(sides), len(sides)):
+            idle = self._row(sides[side], pair, calls, alter_seed, seed, 0, forward=False)
+            keep = kept if side in ("candidate", "reference") else 0
+            taken[side] = max(self._row(sides[side], pair, calls, alter_seed, seed, keep) - idle, 0.01) / calls
+            if keep:
+                found[side] = landed(bench, sides[side].timed.land_row(back), keep=not found)
+
+        def given() -> list[torch.Tensor]:
+            first, second = ([t.clone(memory_format=torch.preserve_format) for t in draw] for draw in pair)
+            changes = Alterations(first, second, self._fresh.loose, alter_seed)
+            for _ in range(calls - back):
+                changes.next()
+            return first
+
+        self._outputs.verify(found["candidate"], found["reference"], given, seed)
+        return taken
+
+    def _row(
+        self,
+        session: Session,
+        pair: tuple[list[torch.Tensor], list[torch.Tensor]],
+        calls: int,
+        alter_seed: int,
+        seed: int | None,
+        keep: int,
+        *,
+        forward: bool = True,
+    ) -> float:
+        for slot, draw in enumerate(pair):
+            self._bench.write_inputs(draw, slot)
+        self._bench.synchronize()
+        return session.timed.row(
+            self._fresh.spec,
+            0,
+            calls,
+            alter=self._fresh.loose,
+            alter_seed=alter_seed,
+            seed=seed,
+            wait_us=LAUNCH_US,
+            forward=forward,
+            keep=keep,
+        )

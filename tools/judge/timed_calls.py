@@ -1,0 +1,164 @@
+"""The judge's end of timed calls: who runs when, by whose clock, and what runs outside of the time that counts.
+
+On the CPU a process stands still, all its threads, while it is not its turn, and while caches are emptied, which the
+judge does itself: nothing that a program does decides how cold they are, and no moment is left to work ahead. The
+exchange in which a call is timed holds nothing else, so that the judge's clock and the worker's lie close together;
+what is run in those before and behind it is read off the kernel's account of its threads.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from tools.judge.bench import last_level_cache_bytes
+from tools.judge.client import Reply
+
+if TYPE_CHECKING:
+    from tools.judge.session import Session
+
+
+def flush() -> None:
+    """Push everything out of the CPU's caches, and leave no dirty lines behind."""
+    buffer = _buffer()
+    buffer.fill_(1.0)
+    buffer.sum()
+
+
+@cache
+def _buffer() -> torch.Tensor:
+    return torch.ones(2 * last_level_cache_bytes() // 4)
+
+
+class TimedCalls:
+    """Timed calls of a session's program. Methods raise CandidateFailed for what goes wrong on the other side."""
+
+    def __init__(self, session: Session) -> None:
+        self._session, self._bench, self._worker = session, session.bench, session.worker
+        self._still = self._bench.device == "cpu"
+        self._ours: set[int] = set()
+        self.ahead: list[float] = []
+        """Microseconds that threads of the program's own ran while inputs were placed, by call."""
+
+    def begin(self) -> None:
+        """Note which threads the worker has before the program is loaded."""
+        self._ours = set(self._worker.thread_times())
+
+    def time(
+        self,
+        spec: dict[str, Any],
+        slot: int,
+        *,
+        cold: bool,
+        seed: int | None = None,
+        give_back: Sequence[int] = (),
+        land: bool = True,
+    ) -> tuple[Reply, float]:
+        """One timed forward on inputs that are in `slot` already, and how long the exchange took by our own clock, in
+        us. What became of the inputs `give_back` is in `slot` afterwards; outputs are landed unless told otherwise."""
+        request: dict[str, Any] = {"op": "time", "inputs": spec, "tensors": self._bench.slots[slot], "landing": 0}
+        request |= {"seed": seed, "cold": cold, "land": land, "give_back": list(give_back)}
+        if self._still:
+            return self._time_alone(request, slot)
+        # The flush must stay right before the call, to hide its launch.
+        request |= {"restore": self._session.initial_state(), "copy": True}
+        began = time.perf_counter_ns()
+        reply = self._worker.run(request, self._session.patience)
+        return reply, (time.perf_counter_ns() - began) / 1e3
+
+    def _time_alone(self, request: dict[str, Any], slot: int) -> tuple[Reply, float]:
+        worker, patience, land = self._worker, self._session.patience, request["land"]
+        before = self._place(slot)
+        placed = worker.thread_times()
+        if request["cold"]:
+            flush()
+        worker.resume()
+        began = time.perf_counter_ns()
+        reply = worker.run({**request, "cold": False, "land": False, "placed": True}, patience)
+        wall = (time.perf_counter_ns() - began) / 1e3
+        worker.pause()
+        called = worker.thread_times()
+        placing = _ran(before, placed, self._ours)
+        ahead = _ran(before, placed) - placing
+        self.ahead.append(ahead)
+        found: dict[str, Any] = {"place_us": placing}
+        # Work is work, whenever it is done.
+        found |= {name: getattr(reply, name) + ahead for name in ("us", "host_us", "drained_us")}
+        if land:
+            carried = worker.run({**request, "op": "land"}, patience)
+            found |= {"land_us": _ran(called, worker.thread_times())}
+            found |= {"outputs": carried.outputs, "tensors": carried.tensors}
+        return reply.model_copy(update=found), wall + ahead
+
+    def row(
+        self,
+        spec: dict[str, Any],
+        slot: int,
+        calls: int,
+        *,
+        alter: Sequence[int],
+        alter_seed: int,
+        seed: int | None = None,
+        wait_us: float = 0.0,
+        forward: bool = True,
+        keep: int = 0,
+    ) -> float:
+        """How long `calls` forwards in a row take on inputs that are in `slot` already, in us by our own clock, with
+        the exchange and, on CUDA, a wait of the device before the first. Before each, the inputs `alter` get some
+        values of the other slot. The outputs of the last `keep` calls are kept; without `forward` nothing is called."""
+        self._place(slot)
+        request = {"op": "row", "inputs": spec, "others": self._bench.slots[1 - slot], "calls": calls, "seed": seed}
+        request |= {"alter": list(alter), "alter_seed": alter_seed, "wait_us": wait_us, "forward": forward}
+        request["keep"] = keep
+        self._worker.resume()
+        began = time.perf_counter_ns()
+        self._worker.ask(request, self._session.patience + calls * 20 * self._bench.reference_seconds)
+        taken = (time.perf_counter_ns() - began) / 1e3
+        self._rest()
+        return taken
+
+    def land_row(self, back: int) -> Reply:
+        """Land the outputs of one of the calls that were kept: the last is 0."""
+        return self._landed({"op": "land_row", "back": back})
+
+    def changed_inputs(self, slot: int, *, hold: bool = False) -> None:
+        """Put what the last timed call has made of its inputs into `slot`. With `hold` its outputs are held."""
+        request = {"op": "placed", "tensors": self._bench.slots[slot], "hold": hold}
+        self._worker.ask(request, self._session.patience)
+        self._bench.synchronize()
+
+    def land_held(self) -> Reply:
+        """Land the outputs that are held, as they are by now."""
+        return self._landed({"op": "land_held"})
+
+    def rest(self) -> None:
+        """Have the process give cached device memory back."""
+        self._worker.ask({"op": "rest"}, self._session.patience)
+
+    def _landed(self, request: dict[str, Any]) -> Reply:
+        self._bench.poison_landing(0xFF)
+        self._bench.synchronize()
+        return self._worker.run({**request, "landing": 0}, self._session.patience)
+
+    def _place(self, slot: int) -> dict[int, float]:
+        """Have inputs placed. Returns what threads had run before."""
+        before = self._worker.thread_times() if self._still else {}
+        # On the CPU shared memory is as fast as any other, and what a copy takes would be time to work in.
+        request: dict[str, Any] = {"op": "place", "copy": not self._still or self._bench.mutates}
+        request |= {"tensors": self._bench.slots[slot], "restore": self._session.initial_state()}
+        self._worker.ask(request, self._session.patience)
+        self._rest()
+        return before
+
+    def _rest(self) -> None:
+        if self._still:  # on CUDA its threads take nothing from another's kernels
+            self._worker.pause()
+
+
+def _ran(before: dict[int, float], after: dict[int, float], threads: set[int] | None = None) -> float:
+    """Microseconds that threads (all of them unless they are named) have run in between."""
+    return sum(us - before.get(t, 0.0) for t, us in after.items() if threads is None or t in threads)

@@ -1,0 +1,115 @@
+"""Timed calls of a worker: inputs placed in memory of its own, one call or a row of them, outputs carried away."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from tools.worker.altering import Alterations
+from tools.worker.arena import tensor_at
+from tools.worker.placing import Ring, placed
+from tools.worker.trees import flatten, unflatten
+
+if TYPE_CHECKING:
+    from tools.worker.main import Worker
+
+Message = dict[str, Any]
+
+
+class TimedCalls:
+    """Answers the requests of a timing. It never knows what outputs should be, nor which of them are looked at."""
+
+    def __init__(self, worker: Worker) -> None:
+        self._worker = worker
+        self._stopwatch = worker.stopwatch
+        self._placed: list[torch.Tensor] = []
+        self._output: object = None
+        self._row: list[object] = []
+        self._latest: list[torch.Tensor] = []
+        self._held: list[torch.Tensor] = []
+        self._earlier_inputs, self._earlier_outputs = Ring(worker.device), Ring(worker.device)
+
+    def do_place(self, request: Message) -> Message:
+        """Take the inputs of the next call from the shared buffer, and put what forward changes in the model back to
+        where it began. With `copy` they are copied into memory of this process's own, where they lie changes then from
+        call to call; without it no code runs that depends on them."""
+        self._worker.restore(request)
+        views = [tensor_at(self._worker.arenas["inputs"], place) for place in request["tensors"]]
+        self._earlier_outputs.hold(self._latest)
+        self._earlier_inputs.hold(self._placed)
+        self._latest, self._output = [], None
+        self._placed = []
+        self._placed = [placed(view) for view in views] if request["copy"] else views
+        return {}
+
+    def do_time(self, request: Message) -> Message:
+        """One timed forward, outputs copied out after the window if that is asked for. Replies in microseconds."""
+        if not request.get("placed"):
+            self.do_place(request)
+        inputs = unflatten(request["inputs"], self._placed)
+        if request.get("seed") is not None:
+            torch.manual_seed(int(request["seed"]))
+        forward = self._worker.forward
+        self._output, times = self._stopwatch.time(lambda: forward(inputs), cold=bool(request["cold"]))
+        reply = self.do_land(request) if request["land"] else {"outputs": {}, "tensors": []}
+        self._latest = flatten(self._output)[1]
+        return {**reply, **times}
+
+    def do_land(self, request: Message) -> Message:
+        """Copy out the outputs of the last timed call, and what it has made of the inputs `give_back`."""
+        reply = self._worker.land(self._output, int(request["landing"]))
+        for i in request["give_back"]:
+            self._give_back(request["tensors"][i], self._placed[i])
+        self._stopwatch.synchronize()
+        return reply
+
+    def do_placed(self, request: Message) -> Message:
+        """Copy what is now in the inputs of the last timed call to the shared buffer. With `hold` its outputs are held
+        until they are asked for."""
+        for place, tensor in zip(request["tensors"], self._placed, strict=True):
+            self._give_back(place, tensor)
+        self._stopwatch.synchronize()
+        self._held = self._latest if request["hold"] else self._held
+        return {}
+
+    def do_land_held(self, request: Message) -> Message:
+        """Copy out the outputs that are held."""
+        held, self._held = self._held, []
+        return self._worker.land(tuple(held), int(request["landing"]))
+
+    def do_row(self, request: Message) -> Message:
+        """Forwards in a row on the inputs placed last, some values of which are others before each. Outputs of the
+        last calls can be kept; without `forward` values change and nothing is called. On CUDA the device waits first,
+        so that the calls queue up."""
+        inputs = unflatten(request["inputs"], self._placed)
+        others = [tensor_at(self._worker.arenas["inputs"], place) for place in request["others"]]
+        changes = Alterations(self._placed, others, request["alter"], int(request["alter_seed"]))
+        keep, forward, kept = int(request["keep"]), self._worker.forward, list[object]()
+        self._row = []
+        self._stopwatch.wait(float(request["wait_us"]))
+        for _ in range(int(request["calls"])):
+            changes.next()
+            if not request["forward"]:
+                continue
+            del kept[: max(len(kept) + 1 - max(keep, 1), 0)]  # there may be no room for another
+            if request.get("seed") is not None:
+                torch.manual_seed(int(request["seed"]))
+            kept.append(forward(inputs))
+        self._stopwatch.synchronize()
+        self._row = kept if keep else []
+        return {}
+
+    def do_land_row(self, request: Message) -> Message:
+        """Copy out the outputs of one call of the last row: the last is 0, the one before it 1."""
+        output, self._row = self._row[-1 - int(request["back"])], []
+        return self._worker.land(output, int(request["landing"]))
+
+    def _give_back(self, place: Message, tensor: torch.Tensor) -> None:
+        target = tensor_at(self._worker.arenas["inputs"], place)
+        if target.data_ptr() != tensor.data_ptr():
+            target.copy_(tensor)
+
+    def rest(self) -> None:
+        """Let go of what is only kept."""
+        self._output, self._row, self._latest, self._held = None, [], [], []
