@@ -28,7 +28,7 @@ from tools.judge.oracle import DoubleOracle, exhausted
 from tools.judge.preflight import check_size
 from tools.judge.reference import Reference, oracle_model
 from tools.judge.sensitivity import fp32_floor, steady_errors
-from tools.judge.trial import Trial, changes
+from tools.judge.trial import Trial, changes, is_sound
 from tools.judge.truth import Job, expected
 from tools.judge.variation import Repair
 from tools.types import PrecisionClass
@@ -74,11 +74,14 @@ class Bench:
         self.mutates = False
         self.reference_seconds = 0.0
         self._trials: OrderedDict[tuple[str, int], Trial] = OrderedDict()
+        self.usual: list[float] = []
         self._domain: list[Invariant | None] | None = None
         self.problem.changing = ()
+        self.silent: list[bool] = []
         self.uses_rng = self._first_forward()
         first = self.trial(OWN, 0)
-        self.nans = first.nans
+        self.nans, self.usual = first.nans, [e.relative for e in first.errors]
+        self.silent = [e.scale == 0 for e in first.errors]  # zero everywhere: no error can be measured on them
         self.floor = dataclasses.replace(fp32_floor(self, first), reduction=reduction)
 
     def adopt(self, repair: Repair | None) -> None:
@@ -168,11 +171,9 @@ class Bench:
         truth = expected(self, Job(model, oracle, spec, tensors, rng, mutated, reference, own=kind == OWN))
         state = changes(module_state.copied(model, self.problem.changing), after, self.problem.after)
         errors = truth.measured(reference)
-        sound = all(
-            e.unsound == 0 and (not r.is_floating_point() or e.relative < 0.05 or e.scale == 0)
-            for e, r in zip(errors, reference, strict=True)
-        )
+        sound = is_sound(errors, reference, self.usual if kind in SPECIAL else None)
         made = Trial(kind, seed, spec, tensors, outputs, reference, truth, errors, sound, mutated, changed, state)
+        made.model = None if own else oracle
         if kind == OWN and own:
             made.errors = steady_errors(self, made, reference, errors)
         return made
@@ -196,7 +197,7 @@ class Bench:
     def limit(self, trial: Trial, output: int, demanded: PrecisionClass | None) -> Limit:
         """The limit on one output of a trial."""
         reference = trial.reference[output]
-        if trial.kind in SPECIAL:
+        if trial.kind in SPECIAL or (output < len(self.silent) and self.silent[output]):
             own = rule.own_limit(self.floor, trial.errors[output], reference.dtype, demanded)
             return rule.special_limit(own, trial.errors[output], finite_only=trial.kind == FAR)
         return rule.own_limit(self.floor, trial.errors[output], reference.dtype, demanded, output)

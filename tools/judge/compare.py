@@ -12,8 +12,9 @@ from tools.judge.client import Reply
 from tools.judge.diagnose import diagnose
 from tools.judge.errors import Error, measure, worst_element, wrong_elements, wrong_mask
 from tools.judge.findings import observe
-from tools.judge.inputs import SPECIAL
-from tools.judge.limits import FEW_AT_EDGES, MOST_AT_EDGES, Limit, looks_reduced
+from tools.judge.inputs import OWN, SPECIAL
+from tools.judge.limits import FEW_AT_EDGES, FEW_ELEMENTS, MOST_AT_EDGES, Limit, looks_reduced
+from tools.judge.noise import within_noise
 from tools.judge.sensitivity import ambiguous, rounded_errors
 from tools.judge.trial import Trial
 from tools.types import ErrorStats, Finding, PrecisionClass, TrialResult, WorstElement
@@ -35,6 +36,8 @@ class Comparison:
     errors: list[Error] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
     reduced: bool = False
+    ratio: float = math.inf
+    """How many times the worst output's error is what it may be."""
 
     @property
     def passed(self) -> bool:
@@ -61,7 +64,7 @@ def compare(
     errors = trial.truth.measured(outputs)
     if allclose is not None:
         return _plain(trial, outputs, errors, allclose)
-    passed, findings, wrong, reduced = True, [], 0, True
+    passed, findings, wrong, reduced, many = True, [], 0, True, False
     worst_output, worst_ratio = 0, -1.0
     for i, (output, error) in enumerate(zip(outputs, errors, strict=True)):
         if not output.is_floating_point() and not output.is_complex():
@@ -75,8 +78,9 @@ def compare(
                 limit.admits(error)
                 or at_edges(bench, trial, i, output, error, limit)
                 or (trial.kind in SPECIAL and ill_conditioned(bench, trial, i, error))
+                or (trial.kind != OWN and within_noise(bench, trial, i, error))
             )
-            ratio = float("inf") if error.unsound else error.rms / limit.rms if limit.rms else float(error.rms > 0)
+            ratio = limit.share(error)
             count = 0 if admitted else max(wrong_elements(output, trial.oracle[i], limit_maximum), 1)
         if ratio > worst_ratio:
             worst_output, worst_ratio = i, ratio
@@ -89,11 +93,16 @@ def compare(
             if output.is_floating_point()
             else count
         )
+        # Of few elements luck may make nothing of what shorter operands cost, or much.
+        many = many or output.numel() >= FEW_ELEMENTS
         reduced = reduced and looks_reduced(error, bench.floor, beyond / max(output.numel(), 1))
         target = trial.oracle[i] if output.is_floating_point() else trial.reference[i]
         seen = diagnose(output, target, limit_maximum, trial.tensors)
         reduced = reduced and not any(f.code in OTHER_MATHEMATICS for f in seen)
         findings.extend(seen)
+    if not passed and not findings:
+        summary = f"output {worst_output} is {worst_ratio:.3g} times as far from the fp64 oracle as it may be"
+        findings.append(observe("reduced_precision", summary, output=worst_output, ratio=worst_ratio))
     result = TrialResult(
         kind=trial.kind,
         passed=passed,
@@ -103,7 +112,7 @@ def compare(
         reference_error=_stats(trial.errors[worst_output]) if errors else None,
         worst=None if passed else _worst(trial, outputs, worst_output),
     )
-    return Comparison(result, outputs, errors, findings, reduced=not passed and reduced)
+    return Comparison(result, outputs, errors, findings, reduced=not passed and reduced and many, ratio=worst_ratio)
 
 
 def admits(bench: Bench, trial: Trial, i: int, output: torch.Tensor, demanded: PrecisionClass | None) -> bool:

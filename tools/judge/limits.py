@@ -53,6 +53,9 @@ PLAIN_ORDER = 0.25
 """A sum in plain order is as far off as its terms are large, and not its difference from another. Of that scale no more
 is allowed than it costs, twice: bf16 operands cost ten times as much where they are 10,000."""
 
+NOISE_RMS, NOISE_MAX = 4.0, 8.0
+"""So many times the spread of it is within what luck does to one number."""
+
 FEW_ELEMENTS = 16
 TRUNCATED = 1.5 * 2.0**-10
 MOST_AT_EDGES = 2
@@ -71,6 +74,13 @@ class Limit:
 
     rms: float
     maximum: float
+
+    def share(self, error: Error) -> float:
+        """How many times the larger of both errors is what it may be."""
+        if error.unsound:
+            return math.inf
+        pairs = ((error.rms, self.rms), (error.maximum, self.maximum))
+        return max(found / most if most else math.inf * (found > 0) if found else 0.0 for found, most in pairs)
 
     def admits(self, error: Error) -> bool:
         return error.unsound == 0 and error.rms <= self.rms and error.maximum <= self.maximum
@@ -94,6 +104,9 @@ class Floor:
     spans: tuple[tuple[float, float], ...] = ()
     """For each output, where honest arithmetic loses digits: RMS and maximum of the numbers whose difference it is."""
 
+    noise: tuple[tuple[float, float], ...] = ()
+    """For each output RMS and maximum of what rounding each step of the reference to fp32 changes."""
+
     @property
     def reference_is_fp32(self) -> bool:
         """Whether the reference, as it runs, is about as accurate as strict fp32."""
@@ -114,6 +127,9 @@ def floor_limit(floor: Floor, error: Error, dtype: torch.dtype, output: int | No
     span_rms, span_max = max(error.scale, PLAIN_ORDER * span_rms), max(error.peak, PLAIN_ORDER * span_max)
     rms = max(floor_rms * floor.rms * error.scale, u_out * error.scale + few * sum_error * span_rms)
     largest = max(floor_max * floor.maximum * error.peak, 8 * (u_out * error.peak + sum_error * span_max))
+    if dtype is not torch.float64 and not short and output is not None and output < len(floor.noise):
+        rms = max(rms, NOISE_RMS * floor.noise[output][0])
+        largest = max(largest, NOISE_MAX * floor.noise[output][1])
     if dtype is not torch.float64 and not short and output is not None and output < len(floor.grades):
         grade_rms, grade_max = floor.grades[output]
         cancels = grade_rms > FLOOR_CLASS * CANCELLING * error.scale

@@ -18,6 +18,7 @@ from problems import ProblemError
 from tools.judge.errors import Error, measure, unknown
 from tools.judge.inputs import SPECIAL, other_draws, shake
 from tools.judge.limits import FEW_ELEMENTS, FLOOR_CLASS, FLOOR_MAX, FLOOR_RMS, UNIT_ROUNDOFF, Floor, rounded
+from tools.judge.noise import noise
 from tools.judge.oracle import NoDouble, exhausted
 from tools.judge.trial import Trial
 from tools.types import PrecisionClass
@@ -62,6 +63,7 @@ def fp32_floor(bench: Bench, trial: Trial) -> Floor:
         1,
         tuple(_grade(i, evaluations, found, jitters) for i in range(count + len(trial.state))),
         _spans(bench, trial, rms) if found else (),
+        tuple(noise(bench, trial)),
     )
 
 
@@ -159,7 +161,7 @@ def far_error(bench: Bench, trial: Trial, i: int, demanded: PrecisionClass | Non
     """The RMS error of output `i` that inputs and weights of eleven bits cause (shorter ones where the inputs are, or
     where such are `demanded`), rounded or changed at random by as much: rounding leaves alone what is that short, and
     of alike values it makes equal ones. Infinite where that is no number any more; no less than what underflows."""
-    name = demanded if demanded in SHORTER else PrecisionClass.TF32
+    name = PrecisionClass.TF32 if demanded is None or demanded not in SHORTER else demanded
     size = max([2.0**-11, *(UNIT_ROUNDOFF.get(t.dtype, 0.0) for t in trial.tensors)])
     generator = other_draws(trial.seed, bench.device)
     shaken = _changed(bench, trial, lambda t: shake(t.double(), size, generator))

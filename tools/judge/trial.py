@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 from tools.judge.errors import Error, measure
+from tools.judge.limits import SPECIAL_RELATIVE
 from tools.judge.module_state import State
 from tools.judge.truth import Truth
 
@@ -22,6 +23,22 @@ class Change:
     after: torch.Tensor
     truth: torch.Tensor
     error: Error
+
+
+INACCURATE = 0.05
+"""Relative error of a reference that nothing can be held against."""
+
+
+def is_sound(errors: list[Error], reference: list[torch.Tensor], usual: list[float] | None) -> bool:
+    """Whether the reference is near enough to the oracle for others to be held against it. `usual` are its relative
+    errors on the problem's own inputs, given where only gross errors count: its own have to be smaller than those."""
+    for i, (error, output) in enumerate(zip(errors, reference, strict=True)):
+        most = INACCURATE
+        if usual is not None:
+            most = min(INACCURATE, max(SPECIAL_RELATIVE / 10, 8 * usual[i] if i < len(usual) else 0.0))
+        if error.unsound or (output.is_floating_point() and error.scale > 0 and error.relative >= most):
+            return False
+    return True
 
 
 def changes(before: State, after: State, truth: State) -> list[Change]:
@@ -55,6 +72,9 @@ class Trial:
 
     refused: bool = False
     """Whether the reference raised on these inputs, or gave outputs of another shape: nothing of it is to be used."""
+
+    model: torch.nn.Module | None = None
+    """The oracle's, where its weights are not those of the bench's."""
 
     @staticmethod
     def refusal(kind: str, seed: int, spec: dict[str, Any], tensors: list[torch.Tensor]) -> Trial:
