@@ -108,7 +108,7 @@ class Baselines:
     def _prepared(self, session: Session, spec: dict[str, Any], seed: int | None, kind: str) -> bool:
         """Have a form compiled and called as often as compiling takes place. False where it can't be."""
         request = {"op": "time", "inputs": spec, "tensors": self._bench.slots[0], "landing": 0, "seed": seed}
-        request |= {"cold": True, "land": True, "give_back": []}
+        request |= {"cold": True, "land": True, "give_back": [], "copy": True}
         try:
             session.worker.ask({"op": "variant", "kind": kind}, COMPILE_SECONDS)
             for _ in range(3):

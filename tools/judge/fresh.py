@@ -1,8 +1,7 @@
 """New values for every timed call: drawn as the problem draws them, or, where that takes long, mixed from some draws.
 
-A draw keeps what the problem's inputs have in common: offsets ascend, a second input resembles the first. Mixing keeps
-that only where inputs are independent noise, so it is for problems whose draws would take most of a timing, and only
-for those of their inputs that can stand it.
+A draw keeps what the problem's inputs have in common: offsets ascend, a second input resembles the first. Mixing is
+only for problems with one input, of values that are not tied to each other, whose draws would take most of a timing.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ class FreshInputs:
         self.loose = [i for i, t in enumerate(first.tensors) if _loose(t, bench.domain[i])]
         """Indices of inputs of which single values may be others without the whole making no sense."""
 
-        mixed = bench.problem.draw_seconds > QUICK_DRAW_SECONDS and len(self.loose) == len(first.tensors)
+        mixed = bench.problem.draw_seconds > QUICK_DRAW_SECONDS and len(first.tensors) == len(self.loose) == 1
         size = sum(t.nbytes for t in first.tensors)
         most = max(2, min(POOL, POOL_BYTES[bench.device] // max(size, 1)))
         self._pool = [self._draw() for _ in range(most)] if mixed else []

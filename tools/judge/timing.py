@@ -135,12 +135,14 @@ class Timer:
         if self._may_change:
             return None
         calls = self._rows.calls([*rounds.replies["candidate"], *rounds.replies["reference"]])
+        self._written = []
         pair = {"candidate": candidate, "reference": self._references[0]}
         taken = [self._rows.time(pair, calls) for _ in range(SERIES)]
         return min(row["candidate"] for row in taken), min(row["reference"] for row in taken)
 
     def fresh_inputs(self, slot: int) -> None:
         """Values never seen before, in `slot`."""
+        self._written = []  # there may be no room for another
         self._written = self._fresh.next()
         self.bench.write_inputs(self._written, slot)
 
