@@ -32,7 +32,8 @@ a part of the data for the whole, and all of it only where what it sees is unusu
 than the sum, one float accumulator would lose the others behind it.)"""
 
 FAR = "far_down"
-"""So far from zero that exp underflows: only what is not finite counts, since every digit of a variance may be lost."""
+"""So far from zero that exp underflows. Every digit of a variance may be lost there: as much is forgiven as eleven bits
+of the inputs cost (`sensitivity.far_error`), so that a maximum which starts at zero is not."""
 
 TIED = ("sparse", "ties", "mostly_zero", "mostly_one", "uneven", "far_down")
 """Kinds on which an index output (argmax) is not unique, or hangs on the last bits."""

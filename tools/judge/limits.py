@@ -153,11 +153,10 @@ def own_limit(
 
 
 def special_limit(own: Limit, reference: Error, *, finite_only: bool = False) -> Limit:
-    """The looser limit for inputs that are not the problem's own. `finite_only` asks for no more than finite values."""
-    if finite_only:
-        return Limit(math.inf, math.inf)
+    """The looser limit for inputs that are not the problem's own. `finite_only` asks of single elements no more than
+    that they be finite; of all together what it asks elsewhere."""
     rms = max(own.rms, SPECIAL_RELATIVE * reference.scale)
-    return Limit(rms, max(own.maximum, 5 * SPECIAL_RELATIVE * reference.peak))
+    return Limit(rms, math.inf if finite_only else max(own.maximum, 5 * SPECIAL_RELATIVE * reference.peak))
 
 
 def classify(relative_rms: float, floor: Floor, dtype: torch.dtype) -> PrecisionClass:

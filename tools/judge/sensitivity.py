@@ -17,7 +17,16 @@ import torch
 from problems import ProblemError
 from tools.judge.errors import Error, measure, unknown
 from tools.judge.inputs import SPECIAL, other_draws, shake
-from tools.judge.limits import FEW_ELEMENTS, FLOOR_CLASS, FLOOR_MAX, FLOOR_RMS, UNIT_ROUNDOFF, Floor, rounded
+from tools.judge.limits import (
+    ACCUMULATION,
+    FEW_ELEMENTS,
+    FLOOR_CLASS,
+    FLOOR_MAX,
+    FLOOR_RMS,
+    UNIT_ROUNDOFF,
+    Floor,
+    rounded,
+)
 from tools.judge.noise import noise
 from tools.judge.oracle import NoDouble, exhausted
 from tools.judge.trial import Trial
@@ -160,13 +169,25 @@ def rounded_errors(bench: Bench, trial: Trial, name: PrecisionClass) -> list[Err
 def far_error(bench: Bench, trial: Trial, i: int, demanded: PrecisionClass | None = None) -> float:
     """The RMS error of output `i` that inputs and weights of eleven bits cause (shorter ones where the inputs are, or
     where such are `demanded`), rounded or changed at random by as much: rounding leaves alone what is that short, and
-    of alike values it makes equal ones. Infinite where that is no number any more; no less than what underflows."""
+    of alike values it makes equal ones. No less than what one float accumulator costs a variance in one pass, and than
+    what underflows. Infinite where that is no number any more."""
     name = PrecisionClass.TF32 if demanded is None or demanded not in SHORTER else demanded
-    size = max([2.0**-11, *(UNIT_ROUNDOFF.get(t.dtype, 0.0) for t in trial.tensors)])
+    floating = [t for t in trial.tensors if t.is_floating_point() and t.numel() > 1]
+    size = max([2.0**-11, *(UNIT_ROUNDOFF.get(t.dtype, 0.0) for t in floating)])
     generator = other_draws(trial.seed, bench.device)
     shaken = _changed(bench, trial, lambda t: shake(t.double(), size, generator))
     found = [errors[i] for errors in (rounded_errors(bench, trial, name), shaken)]
-    return max(torch.finfo(torch.float32).tiny, *(math.inf if e.unsound else e.rms for e in found))
+    lost = max((_digits_lost(t, bench.floor.reduction) for t in floating), default=0.0) * trial.errors[i].scale
+    return max(torch.finfo(torch.float32).tiny, lost, *(math.inf if e.unsound else e.rms for e in found))
+
+
+def _digits_lost(tensor: torch.Tensor, terms: int) -> float:
+    """What one float accumulator of so many terms costs a variance in one pass, of itself: squares are larger than the
+    variance that is their difference. Infinite where that is all of it."""
+    spread, mean = (float(v) for v in torch.std_mean(tensor.float()))
+    larger = (mean / spread) ** 2 if spread > 0 and math.isfinite(mean) else math.inf
+    lost = ACCUMULATION * UNIT_ROUNDOFF[torch.float32] * math.sqrt(max(terms, 1)) * larger
+    return lost if lost < 0.5 else math.inf
 
 
 def _changed(bench: Bench, trial: Trial, change: Callable[[torch.Tensor], torch.Tensor]) -> list[Error]:
