@@ -121,6 +121,13 @@ def test_an_element_that_can_be_changed_is_changed():
         assert sum(int((a != b).sum()) for a, b in zip(trial.tensors, base.tensors, strict=True)) == 1
 
 
+def test_an_outlier_is_for_inputs_that_take_one():
+    with judged(BCE) as shares, judged(SIZES) as sizes, judged(NLL) as both:
+        assert [variants.takes_outlier(shares, i) for i in range(2)] == [False, False]
+        assert variants.takes_outlier(sizes, 0)
+        assert [variants.takes_outlier(both, i) for i in range(3)] == [True, True, True]
+
+
 @pytest.mark.parametrize("source", [NAN_TO_NUM, LOG_CLAMPED])
 def test_the_largest_number_of_a_type_is_that_of_the_references_type(source: str):
     with judged(source) as bench:

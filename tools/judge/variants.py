@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from tools.judge.errors import identical
-from tools.judge.inputs import ELEMENT, change_one_element, derive, other_draws
+from tools.judge.inputs import ELEMENT, HUGE, OWN, change_one_element, derive, other_draws, put_outlier
 from tools.judge.trial import Trial
 
 if TYPE_CHECKING:
@@ -72,12 +72,28 @@ def one_element(bench: Bench, base: Trial) -> tuple[Trial | None, str]:
     return None, ""
 
 
+def takes_outlier(bench: Bench, which: int) -> bool:
+    """Whether input `which` may hold one element that outweighs all others: the reference answers, by numbers."""
+    base, invariant = bench.trial(OWN, 0), bench.domain[which]
+    if invariant is not None and (invariant.structured or (invariant.bounds is not None and _may_assert(bench))):
+        return False
+    changed = [t.clone(memory_format=torch.preserve_format) if i == which else t for i, t in enumerate(base.tensors)]
+    put_outlier(changed[which], other_draws(base.seed, bench.device), None)
+    trial = bench.compute(HUGE, base.seed, base.spec, changed)
+    return not trial.refused and not _lost(trial, bench)
+
+
+def _may_assert(bench: Bench) -> bool:
+    """Whether trying values out of range may be the end of the process."""
+    return bench.device == "cuda" and _ASSERTS.search(bench.source) is not None
+
+
 def _tried(
     bench: Bench, kind: str, seed: int, spec: dict[str, Any], changed: list[torch.Tensor], own: list[torch.Tensor]
 ) -> Trial:
     domain = bench.domain
     ranges = any(d is not None and d.bounds is not None for d in domain)
-    if not (ranges and bench.device == "cuda" and _ASSERTS.search(bench.source)):
+    if not (ranges and _may_assert(bench)):
         trial = bench.compute(kind, seed, spec, within(changed, own, domain, values=False))
         if not ranges or not (trial.refused or _lost(trial, bench)):
             return trial
