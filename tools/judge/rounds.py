@@ -16,7 +16,10 @@ Clock = Literal["device", "wall", "series"]
 judge's own clock over many calls in a row."""
 
 
-SLOWER_COPY, COPY_US, PLACE_US = 2.0, 10.0, 20.0
+PLACE_SHARE, PLACE_US = 0.15, 30.0
+COPY_SHARE, COPY_US = 1.0, 10.0
+"""By so much, and so many microseconds, a candidate may take longer than the reference to be given its inputs, where no
+work is done, and to have its outputs carried away: these may lie in memory in another way, or not in the caches."""
 
 
 def _each_side() -> dict[str, list[float]]:
@@ -56,22 +59,23 @@ class Rounds:
     def before(self) -> float:
         """Microseconds by which being given inputs takes longer than it should: where code of the candidate's runs then
         (something dies, a signal comes), it may be at work already."""
-        return self._more("place_us", PLACE_US)
+        return self._more("place_us", PLACE_SHARE, PLACE_US)
 
     @property
     def behind(self) -> float:
         """Microseconds by which carrying a call's outputs away takes longer than it should: what is computed only when
         somebody looks at it shows there."""
-        return self._more("land_us", COPY_US)
+        return self._more("land_us", COPY_SHARE, COPY_US)
 
-    def _more(self, name: str, least: float) -> float:
-        """By how much the candidate takes longer than the reference for what is the worker's own work. Twice as long is
-        nothing: tensors may lie in memory in another way, or not in the caches."""
+    def _more(self, name: str, share: float, least: float) -> float:
+        """By how much the candidate takes longer than the reference for what is the worker's own work, where that is
+        more than may be. Lower deciles are compared, which neighbours on a busy machine move least."""
         mine, theirs = (self.column(side, name) for side in ("candidate", "reference"))
         if self.clock != "device" or not len(mine):
             return 0.0
-        more = float(np.median(mine) - np.median(theirs))
-        return more if more > (SLOWER_COPY - 1) * float(np.median(theirs)) + least else 0.0
+        usual = float(np.percentile(theirs, 10))
+        more = float(np.percentile(mine, 10)) - usual
+        return more if more > share * usual + least else 0.0
 
     def charged(self) -> Rounds:
         """The same rounds with what the candidate does before and behind its calls counted in."""
