@@ -56,8 +56,8 @@ def timed(evaluator: Evaluator, folder: Path, sleeps: str) -> TimingResult:
 def test_a_thread_at_work_before_the_call_is_told_and_counted_in(evaluator: Evaluator, tmp_path: Path):
     found = timed(evaluator, tmp_path, "false")
     (finding,) = [f for f in found.findings if f.code == "work_ahead"]
-    assert finding.observed["ahead_us"] > 500
-    # It ran for all of the flush, which takes much longer than the call.
+    # While inputs are given; it stands still while caches are emptied, which takes much longer.
+    assert 50 < finding.observed["ahead_us"] < 1000
     assert found.candidate_us.value > finding.observed["ahead_us"]
 
 
