@@ -81,8 +81,10 @@ class Session:
         if not self.mapping.complete and repair is not None and repair.weight is not None:
             # Constructing under the same seed gives weights that are not those of this run.
             raise CandidateFailed(Verdict.WRONG_RESULT, observe("weights_not_loaded", self.mapping.how))
-        # A program that ran before could write there.
+        # A program that ran before could write there, and round the inputs.
         self.bench.write_weights(self.bench.model)
+        for slot in range(len(self.bench.slots)):
+            self.bench.guards_intact(slot)
         self._copy_weights()
 
     def run(
