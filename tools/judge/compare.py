@@ -74,12 +74,7 @@ def compare(
         else:
             limit = bench.limit(trial, i, demanded)
             limit_maximum = limit.maximum if math.isfinite(limit.maximum) else limit.rms
-            admitted = (
-                limit.admits(error)
-                or at_edges(bench, trial, i, output, error, limit)
-                or (trial.kind in SPECIAL and ill_conditioned(bench, trial, i, error, demanded))
-                or (trial.kind != OWN and within_noise(bench, trial, i, error))
-            )
+            admitted = _near(bench, trial, i, output, error, demanded)
             ratio = limit.share(error)
             count = 0 if admitted else max(wrong_elements(output, trial.oracle[i], limit_maximum), 1)
         if ratio > worst_ratio:
@@ -118,8 +113,20 @@ def compare(
 def admits(bench: Bench, trial: Trial, i: int, output: torch.Tensor, demanded: PrecisionClass | None) -> bool:
     """Whether the precision rule lets `output`, of the right form, pass for output `i` of a trial."""
     if output.is_floating_point() or output.is_complex():
-        return bench.limit(trial, i, demanded).admits(measure(output, trial.oracle[i]))
+        return _near(bench, trial, i, output, measure(output, trial.oracle[i]), demanded)
     return excess(bench, trial, i, output) == 0
+
+
+def _near(
+    bench: Bench, trial: Trial, i: int, output: torch.Tensor, error: Error, demanded: PrecisionClass | None
+) -> bool:
+    limit = bench.limit(trial, i, demanded)
+    return (
+        limit.admits(error)
+        or at_edges(bench, trial, i, output, error, limit)
+        or (trial.kind in SPECIAL and ill_conditioned(bench, trial, i, error, demanded))
+        or (trial.kind != OWN and within_noise(bench, trial, i, error))
+    )
 
 
 def excess(bench: Bench, trial: Trial, i: int, output: torch.Tensor) -> int:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from tools.judge import variants
 from tools.judge.inputs import OWN, put_outlier
 from tools.judge.mixing import exchange
 
@@ -34,7 +35,7 @@ class FreshInputs:
     check, which such an element would hide the lack of."""
 
     def __init__(self, bench: Bench, *, outlier: bool) -> None:
-        self._bench, self._outlier = bench, outlier
+        self._bench = bench
         self._random = random.Random(bench.seed_of(1001))
         self._generator = torch.Generator(bench.device).manual_seed(bench.seed_of(1000) % (2**31))
         self._drawn = 0
@@ -43,6 +44,7 @@ class FreshInputs:
         self.loose = [i for i, t in enumerate(first.tensors) if _loose(t, bench.domain[i])]
         """Indices of inputs of which single values may be others without the whole making no sense."""
 
+        self._outliers = [i for i in self.loose if outlier and variants.takes_outlier(bench, i)]
         mixed = bench.problem.draw_seconds > QUICK_DRAW_SECONDS and len(first.tensors) == len(self.loose) == 1
         size = sum(t.nbytes for t in first.tensors)
         most = max(2, min(POOL, POOL_BYTES[bench.device] // max(size, 1)))
@@ -55,10 +57,9 @@ class FreshInputs:
     def next(self) -> list[torch.Tensor]:
         """Values never seen before."""
         found = self._plain()
-        loose = [found[i] for i in self.loose]
-        self.has_outlier = bool(self._outlier and loose and self._random.random() < OUTLIER_SHARE)
+        self.has_outlier = bool(self._outliers and self._random.random() < OUTLIER_SHARE)
         if self.has_outlier:
-            which = self._random.choice(loose)
+            which = found[self._random.choice(self._outliers)]
             self._put = which, *put_outlier(which, self._generator, None)
         return found
 
