@@ -100,6 +100,16 @@ def test_some_values_of_every_row_change_before_each_call_alike_in_every_process
     assert torch.equal(torch.cat([mine.flatten(), other.flatten()]).sort().values, values)
 
 
+@pytest.mark.parametrize("count", [1, 2, 3, 5, 95, 97, 1000])
+def test_few_values_are_swapped_as_well(count: int):
+    mine, other = torch.randn(count), torch.randn(count)
+    values = torch.cat([mine, other]).sort().values
+    changes = Alterations([mine], [other], [0], count)
+    for _ in range(20):
+        changes.next()
+    assert torch.equal(torch.cat([mine, other]).sort().values, values)
+
+
 def test_inputs_that_are_tied_to_each_other_are_left_alone():
     index, other = torch.arange(10), torch.arange(10).flip(0)
     changes = Alterations([index], [other], [], 1)

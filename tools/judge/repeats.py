@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from tools.judge.check import Check
 
 IDENTICAL_RUNS = 20
-IDENTICAL_SECONDS = {"cpu": 0.5, "cuda": 0.5}
+IDENTICAL_SECONDS = {"cpu": 0.5, "cuda": 0.4}
 HELD_OVER = (2, 5)
 """Calls that an output must survive: whoever takes turns with a few buffers is found sooner or later."""
 

@@ -8,6 +8,7 @@ them takes is measured by a row in which nothing is called, and left out.
 from __future__ import annotations
 
 import random
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import torch
@@ -38,6 +39,20 @@ ALTERING_US = 25.0
 """What the host takes to have one input changed."""
 
 
+@dataclass(frozen=True)
+class Row:
+    """Microseconds that a row of `calls` has taken, and one in which nothing was called."""
+
+    calls: int
+    taken: float
+    idle: float
+
+    @property
+    def each(self) -> float:
+        """Microseconds of a call."""
+        return max(self.taken - self.idle, 0.01) / self.calls
+
+
 class Rows:
     """Rows of calls on one bench."""
 
@@ -60,18 +75,32 @@ class Rows:
             most = min(most, LAUNCH_US / 2 / max(host + ALTERING_US * len(self._fresh.loose), 1.0))
         return int(min(max(most, CALLS[0]), CALLS[1]))
 
-    def time(self, sides: dict[str, Session], calls: int) -> dict[str, float]:
-        """Microseconds of a call in a row of so many, by side. Raises CandidateFailed where an output is wrong."""
+    def least(self, sides: dict[str, Session], calls: int, looks: int) -> dict[str, float]:
+        """Least microseconds of a call in so many rows of `calls`, by side. Raises CandidateFailed where an output is
+        wrong.
+
+        Rows with calls and rows without are each taken at their least: of differences the least would be the one that
+        a neighbour has disturbed most where nothing is called.
+        """
+        rows = [self.time(sides, calls) for _ in range(looks)]
+        return {
+            side: max(min(row[side].taken for row in rows) - min(row[side].idle for row in rows), 0.01) / calls
+            for side in sides
+        }
+
+    def time(self, sides: dict[str, Session], calls: int) -> dict[str, Row]:
+        """One row of calls by side. Raises CandidateFailed where an output is wrong."""
         bench, pair = self._bench, self._fresh.two()
         alter_seed, seed = self._random.getrandbits(31), self._seed()
         kept = min(calls, max(1, KEPT_BYTES // max(bench.landing_bytes, 1)))
         back = self._random.randrange(kept)
         found: dict[str, list[torch.Tensor]] = {}
-        taken: dict[str, float] = {}
+        rows: dict[str, Row] = {}
         for side in self._random.sample(list(sides), len(sides)):
             idle = self._row(sides[side], pair, calls, alter_seed, seed, 0, forward=False)
             keep = kept if side in ("candidate", "reference") else 0
-            taken[side] = max(self._row(sides[side], pair, calls, alter_seed, seed, keep) - idle, 0.01) / calls
+            taken = self._row(sides[side], pair, calls, alter_seed, seed, keep)
+            rows[side] = Row(calls, taken, idle)
             if keep:
                 found[side] = landed(bench, sides[side].timed.land_row(back), keep=not found)
 
@@ -83,7 +112,7 @@ class Rows:
             return first
 
         self._outputs.verify(found["candidate"], found["reference"], given, seed)
-        return taken
+        return rows
 
     def _row(
         self,

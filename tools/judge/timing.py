@@ -49,7 +49,7 @@ LARGE_LANDING = 1 << 30
 LOOKED_AT = 0.2
 """In this share of rounds, and in the first, it is looked at what a call has made of its inputs."""
 
-SERIES = 3
+SERIES, SERIES_OF_LARGE = 3, 2
 
 _BY_JUDGE = "paired {} in random order, two processes, the judge's own clock"
 METHOD: dict[Clock, dict[str, str]] = {
@@ -85,9 +85,9 @@ class Timer:
         self._mutated, self._may_change = first.mutated, first.may_change
         self.outputs = TimedOutputs(bench, demanded)
         del first
-        # Two draws are in the slots of the shared buffer, one more is kept, and one output.
-        bench.make_room(len(SIDES), own=2 * (bench.input_bytes // 2) + bench.landing_bytes)
         self._fresh = FreshInputs(bench, outlier=self.outputs.outlier)
+        # Besides the shared buffers there are two draws at a time, or one and an output.
+        bench.make_room(len(SIDES), own=max(bench.input_bytes, bench.input_bytes // 2 + bench.landing_bytes))
         self._rows = Rows(bench, self._fresh, self.outputs, self.seed)
         self._written: list[torch.Tensor] = []
         self._early: list[torch.Tensor] | None = None
@@ -107,8 +107,8 @@ class Timer:
         while len(rounds) < MOST_ROUNDS:
             state = self._throttle()
             if clock == "series":
-                for side, us in self._rows.time(sides, calls).items():
-                    rounds.walls[side].append(us)
+                for side, row in self._rows.time(sides, calls).items():
+                    rounds.walls[side].append(row.each)
             else:
                 self._round(sides, rounds, hold=self._early is None and len(rounds) == held_at)
             if self._throttle() != state and rounds.dropped < MOST_ROUNDS // 4:
@@ -137,8 +137,8 @@ class Timer:
         calls = self._rows.calls([*rounds.replies["candidate"], *rounds.replies["reference"]])
         self._written = []
         pair = {"candidate": candidate, "reference": self._references[0]}
-        taken = [self._rows.time(pair, calls) for _ in range(SERIES)]
-        return min(row["candidate"] for row in taken), min(row["reference"] for row in taken)
+        least = self._rows.least(pair, calls, SERIES if self.bench.landing_bytes <= LARGE_LANDING else SERIES_OF_LARGE)
+        return least["candidate"], least["reference"]
 
     def fresh_inputs(self, slot: int) -> None:
         """Values never seen before, in `slot`."""

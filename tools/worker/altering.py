@@ -22,15 +22,20 @@ class Alterations:
         self, tensors: Sequence[torch.Tensor], others: Sequence[torch.Tensor], which: Sequence[int], seed: int
     ) -> None:
         self._pairs = [(in_one_row(tensors[i]), in_one_row(others[i])) for i in which]
+        # Memory that is asked for in a row is asked of the device the first time, and takes longer than a call.
+        self._spare = [
+            torch.empty(mine.numel() // STEPS[0] + 4, dtype=mine.dtype, device=mine.device) for mine, _ in self._pairs
+        ]
         self._random = random.Random(seed)
 
     def next(self) -> None:
         """Change all of them once more."""
         step = self._random.randint(*STEPS)
         first = self._random.random()
-        for mine, theirs in self._pairs:
+        for (mine, theirs), spare in zip(self._pairs, self._spare, strict=True):
             stride = min(step, max(1, mine.numel() // 2))
-            at = slice(int(first * stride), None, stride)
-            before = mine[at].clone()
-            mine[at] = theirs[at]
-            theirs[at] = before
+            here, there = (row[int(first * stride) :: stride] for row in (mine, theirs))
+            before = spare[: here.numel()]
+            before.copy_(here)
+            here.copy_(there)
+            there.copy_(before)
