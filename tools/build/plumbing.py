@@ -17,6 +17,7 @@ from tools.build.draft import Draft, fail
 from tools.build.flags import CheckedFlags, check_flags
 from tools.build.scanner import scan
 from tools.build.sources import load_draft, source_parts
+from tools.build.syntax import parse
 from tools.types import Finding
 
 _CUDA_HEADERS = re.compile(
@@ -89,7 +90,7 @@ def settle(
 def python_uses(source: str) -> frozenset[str]:
     """Names of the attributes that the Python code of `source` reads; empty when it is no Python."""
     try:
-        tree = ast.parse(source)
+        tree = parse(source)
     except (SyntaxError, ValueError):
         return frozenset()
     return frozenset(node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute))

@@ -10,6 +10,7 @@ from typing import Any
 from tools.build.calls import BuildCall, CaughtCall, Unit
 from tools.build.flags import split_flags
 from tools.build.render import render
+from tools.build.syntax import parse
 
 _POSITIONS = ("name", "cpp_sources", "cuda_sources", "sycl_sources", "functions", "extra_cflags", "extra_cuda_cflags")
 _FLAGS = ("extra_cflags", "extra_cuda_cflags", "extra_ldflags")
@@ -25,7 +26,7 @@ def completed(source: str, pairs: Sequence[tuple[CaughtCall, BuildCall]]) -> str
     if not needed:
         return source
     edits: list[_Edit] = []
-    tree = ast.parse(source)
+    tree = parse(source)
     for caught, call in needed:
         node = _node_of(tree, caught)
         alone = sum(other.line == caught.line for other, _ in pairs) == 1
@@ -235,7 +236,7 @@ def with_preamble(source: str, pairs: Sequence[tuple[CaughtCall, BuildCall]]) ->
         arguments = {"name": call.name, **caught.arguments, **_changes(caught, call)}
         calls.setdefault(caught.name, []).append({k: v for k, v in arguments.items() if v is not None})
     text = _PREAMBLE.replace("{completed}", repr(calls))
-    future = [n for n in ast.parse(source).body if isinstance(n, ast.ImportFrom) and n.module == "__future__"]
+    future = [n for n in parse(source).body if isinstance(n, ast.ImportFrom) and n.module == "__future__"]
     at = max((n.end_lineno or 0 for n in future), default=0)
     lines = source.splitlines(keepends=True)
     return "".join([*lines[:at], text, *lines[at:]])

@@ -26,7 +26,10 @@ if TYPE_CHECKING:
     from tools.judge.bench import Bench
 
 UNIT = 2.0**-24
-DRAWS, SECONDS = 4, 1.0
+SECONDS = 1.0
+DRAWS = ((16, 16), (4096, 4), (1 << 62, 1))
+"""Draws for outputs of fewer elements than that: one number says little, and a million say all in one draw."""
+
 MOST_ELEMENTS = 1 << 24
 """Of inputs and outputs together: errors of longer sums average out, and memory may be short."""
 
@@ -84,7 +87,9 @@ def noise(bench: Bench, trial: Trial, *, alike: bool = False) -> Pairs:
     drawn: list[list[Error]] = []
     generator = other_draws(trial.seed, bench.device)
     oracle, stop = trial.oracle, time.monotonic() + SECONDS
-    while len(drawn) < DRAWS and (not drawn or time.monotonic() < stop):
+    fewest = min((t.numel() for t in trial.reference), default=0)
+    draws = next(count for elements, count in DRAWS if fewest < elements)
+    while len(drawn) < draws and (not drawn or time.monotonic() < stop):
         try:
             with _Rounding(generator, alike=alike):
                 found = bench.double.run(

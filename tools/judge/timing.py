@@ -37,7 +37,7 @@ FEWEST_ROUNDS = 8
 """Even where the time is up."""
 
 MOST_ROUNDS = 400
-SECONDS = {"cpu": 2.5, "cuda": 2.5}
+SECONDS = {"cpu": 1.8, "cuda": 2.5}
 THOROUGH = 4.0
 """How many times longer the winner is timed."""
 
