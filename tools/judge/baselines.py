@@ -89,7 +89,7 @@ class Baselines:
             # What went well once may not beside the others.
             ready = [kind for kind in ready if found[kind] is not None]
         if not session.worker.dead:
-            session.worker.ask({"op": "variant", "kind": "eager"}, COMPILE_SECONDS)
+            session.worker.ask({"op": "form", "kind": "eager"}, COMPILE_SECONDS)
         if "eager" not in ready:
             return {}
         times = {kind: np.array([found[kind] for found in rounds]) for kind in ready}
@@ -100,19 +100,17 @@ class Baselines:
     def _timed(self, session: Session, spec: dict[str, Any], seed: int | None, kind: str) -> float | None:
         """Microseconds of one call; None where it fails."""
         try:
-            session.worker.ask({"op": "variant", "kind": kind}, COMPILE_SECONDS)
+            session.worker.ask({"op": "form", "kind": kind}, COMPILE_SECONDS)
             return session.timed.time(spec, 0, cold=True, seed=seed)[0].us
         except ReferenceFailed:
             return None
 
     def _prepared(self, session: Session, spec: dict[str, Any], seed: int | None, kind: str) -> bool:
         """Have a form compiled and called as often as compiling takes place. False where it can't be."""
-        request = {"op": "time", "inputs": spec, "tensors": self._bench.slots[0], "landing": 0, "seed": seed}
-        request |= {"cold": True, "land": True, "give_back": [], "copy": True}
         try:
-            session.worker.ask({"op": "variant", "kind": kind}, COMPILE_SECONDS)
+            session.worker.ask({"op": "form", "kind": kind}, COMPILE_SECONDS)
             for _ in range(3):
-                session.worker.run(request, COMPILE_SECONDS)
+                session.timed.time(spec, 0, cold=True, seed=seed, patience=COMPILE_SECONDS)
         except ReferenceFailed:
             return False
         return True

@@ -22,8 +22,6 @@ from tools.judge.deadline import deadline
 from tools.judge.domain import Invariant, find
 from tools.judge.inputs import FAR, OWN, SPECIAL
 from tools.judge.limits import Limit
-from tools.judge.machine import last_level_cache_bytes as last_level_cache_bytes
-from tools.judge.machine import usable_threads as usable_threads
 from tools.judge.oracle import DoubleOracle, exhausted
 from tools.judge.preflight import check_size
 from tools.judge.reference import Reference, oracle_model

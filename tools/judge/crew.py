@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from tools.judge.bench import Bench, last_level_cache_bytes, usable_threads
+from tools.judge.bench import Bench
 from tools.judge.client import ReferenceFailed, Worker
+from tools.judge.machine import usable_threads
 from tools.judge.session import Program, Session
 from tools.nursery import Nursery
 from tools.sandbox import Limits
@@ -17,11 +18,11 @@ SPARES = {"guarded": 2, "plain": 2}
 
 
 class Crew:
-    """Starts workers on a bench. `args` are the judge's; `flush_bytes` empties the device's caches."""
+    """Starts workers on a bench. `args` are the judge's; `flush_bytes` are what empties a GPU's caches."""
 
     def __init__(self, nursery: Nursery, bench: Bench, args: dict[str, Any], flush_bytes: int) -> None:
         self._nursery, self._bench, self._args = nursery, bench, args
-        self._flush_bytes = flush_bytes or 2 * last_level_cache_bytes()
+        self._flush_bytes = flush_bytes
         self._spares: dict[str, list[Worker]] = {kind: [] for kind in SPARES}
         self._references: tuple[Session, Session] | None = None
 

@@ -36,7 +36,7 @@ LAUNCH_US = 5_000.0
 """So long waits the device before a row begins: its calls queue up, and the host's time does not count."""
 
 ALTERING_US = 25.0
-"""What the host takes to have one input changed."""
+"""So much of the host's time is set aside for having one input changed."""
 
 
 @dataclass(frozen=True)

@@ -13,25 +13,17 @@ from collections.abc import Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-import torch
-
-from tools.judge.bench import last_level_cache_bytes
 from tools.judge.client import Reply
+from tools.judge.machine import last_level_cache_bytes
+from tools.worker.stopwatch import Stopwatch
 
 if TYPE_CHECKING:
     from tools.judge.session import Session
 
 
-def flush() -> None:
-    """Push everything out of the CPU's caches, and leave no dirty lines behind."""
-    buffer = _buffer()
-    buffer.fill_(1.0)
-    buffer.sum()
-
-
 @cache
-def _buffer() -> torch.Tensor:
-    return torch.ones(2 * last_level_cache_bytes() // 4)
+def _cpu() -> Stopwatch:
+    return Stopwatch("cpu", 2 * last_level_cache_bytes())
 
 
 class TimedCalls:
@@ -57,25 +49,28 @@ class TimedCalls:
         seed: int | None = None,
         give_back: Sequence[int] = (),
         land: bool = True,
+        patience: float | None = None,
     ) -> tuple[Reply, float]:
         """One timed forward on inputs that are in `slot` already, and how long the exchange took by our own clock, in
-        us. What became of the inputs `give_back` is in `slot` afterwards; outputs are landed unless told otherwise."""
+        us. What became of the inputs `give_back` is in `slot` afterwards; outputs are landed unless told otherwise.
+        `patience` are seconds, where a call may take longer than calls do."""
+        patience = self._session.patience if patience is None else patience
         request: dict[str, Any] = {"op": "time", "inputs": spec, "tensors": self._bench.slots[slot], "landing": 0}
         request |= {"seed": seed, "cold": cold, "land": land, "give_back": list(give_back)}
         if self._still:
-            return self._time_alone(request, slot)
+            return self._time_alone(request, slot, patience)
         # The flush must stay right before the call, to hide its launch.
         request |= {"restore": self._session.initial_state(), "copy": True}
         began = time.perf_counter_ns()
-        reply = self._worker.run(request, self._session.patience)
+        reply = self._worker.run(request, patience)
         return reply, (time.perf_counter_ns() - began) / 1e3
 
-    def _time_alone(self, request: dict[str, Any], slot: int) -> tuple[Reply, float]:
-        worker, patience, land = self._worker, self._session.patience, request["land"]
+    def _time_alone(self, request: dict[str, Any], slot: int, patience: float) -> tuple[Reply, float]:
+        worker, land = self._worker, request["land"]
         before = self._place(slot)
         placed = worker.thread_times()
         if request["cold"]:
-            flush()
+            _cpu().flush()
         worker.resume()
         began = time.perf_counter_ns()
         reply = worker.run({**request, "cold": False, "land": False, "placed": True}, patience)

@@ -20,6 +20,7 @@ from tools.sandbox import lock_down
 from tools.worker import profile
 from tools.worker.arena import Arena, Layout, tensor_at
 from tools.worker.failure import describe
+from tools.worker.forms import Forms
 from tools.worker.integrity import Integrity
 from tools.worker.loader import BuiltLibraries, apply_overrides, construct, run_module
 from tools.worker.placing import copy, late, placed
@@ -27,7 +28,6 @@ from tools.worker.poison import Poison
 from tools.worker.stopwatch import Stopwatch
 from tools.worker.timed import TimedCalls
 from tools.worker.trees import digest, flatten, unflatten
-from tools.worker.variants import Variants
 
 Message = dict[str, Any]
 DETACH = torch.Tensor.detach
@@ -69,7 +69,7 @@ class Worker:
         self.module: types.ModuleType | None = None
         self.model: torch.nn.Module | None = None
         self.call: Any = None
-        self.variants = Variants()
+        self.forms = Forms()
         self.kept: list[torch.Tensor] = []
         self.timed = TimedCalls(self)
         if self.device == "cuda" and args["guarded"]:
@@ -166,15 +166,15 @@ class Worker:
         """Give device memory that is only kept back to the device."""
         self.kept = []
         self.timed.rest()
-        self.variants.forget()
+        self.forms.forget()
         if self.device == "cuda":
             torch.cuda.empty_cache()
         return {}
 
-    def do_variant(self, request: Message) -> Message:
+    def do_form(self, request: Message) -> Message:
         """Have calls go to another form of a trusted model: a baseline."""
         assert self.model is not None
-        self.call = self.variants.use(self.model, str(request["kind"]))
+        self.call = self.forms.use(self.model, str(request["kind"]))
         return {}
 
     def do_profile(self, request: Message) -> Message:

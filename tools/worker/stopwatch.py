@@ -1,6 +1,6 @@
 """Timing one call. The functions used are bound before the candidate runs, so patching their names changes nothing.
 
-CPU: the caches are overwritten, then read; the call is timed by the monotonic clock. CUDA: persisting L2 lines are
+CPU: the call is timed by the monotonic clock; whoever asks for it has emptied the caches. CUDA: persisting L2 lines are
 reset, L2 is overwritten and then read (a write alone leaves dirty lines whose write-back would be billed to the
 call), the start event, the call, the end event, and then a device-wide synchronise followed by a third event, which
 sees work that the call has put on other streams.
@@ -9,8 +9,7 @@ sees work that the call has put on other streams.
 from __future__ import annotations
 
 from collections.abc import Callable
-from resource import RUSAGE_THREAD, getrusage
-from time import perf_counter_ns, thread_time_ns
+from time import perf_counter_ns
 
 import torch
 
@@ -23,7 +22,7 @@ class Stopwatch:
 
     def __init__(self, device: str, flush_bytes: int) -> None:
         self.device = device
-        self._now, self._thread_now, self._usage = perf_counter_ns, thread_time_ns, getrusage
+        self._now = perf_counter_ns
         self._flush = torch.ones(max(flush_bytes // 4, 1), dtype=torch.float32, device=device)
         self._sink = torch.zeros((), dtype=torch.float32, device=device)
         self._fill, self._sum = torch.Tensor.fill_, torch.sum
@@ -37,18 +36,6 @@ class Stopwatch:
             self._stream = torch.cuda.current_stream
             self._reset_persisting = cuda_memory.reset_persisting_l2
             self._sleep = torch._C._cuda_sleep
-
-    def mark(self) -> tuple[int, int, int]:
-        """A moment: by the clock of the host, this thread's time on a processor, and how often it has slept."""
-        return self._now(), self._thread_now(), self._usage(RUSAGE_THREAD).ru_nvcsw
-
-    def since(self, mark: tuple[int, int, int]) -> float:
-        """Microseconds that this thread has run since then; all that have passed if it has slept, as a thread does that
-        has others do its work. Zero on CUDA, where a copy's time hangs most on how the tensor lies in memory."""
-        if self.device == "cuda":
-            return 0.0
-        wall, ran, slept = (now - then for now, then in zip(self.mark(), mark, strict=True))
-        return (wall if slept else ran) / 1e3
 
     def synchronize(self) -> None:
         """Wait for the whole device."""
@@ -68,11 +55,9 @@ class Stopwatch:
     def time(self, call: Callable[[], object], *, cold: bool) -> tuple[object, dict[str, float]]:
         """Run `call` once. Times in microseconds: `us` by the device's clock, `host_us` until the call returned,
         `drained_us` until the whole device was idle."""
-        return self._time_cuda(call, cold) if self.device == "cuda" else self._time_cpu(call, cold)
+        return self._time_cuda(call, cold) if self.device == "cuda" else self._time_cpu(call)
 
-    def _time_cpu(self, call: Callable[[], object], cold: bool) -> tuple[object, dict[str, float]]:
-        if cold:
-            self.flush()
+    def _time_cpu(self, call: Callable[[], object]) -> tuple[object, dict[str, float]]:
         start = self._now()
         output = call()
         elapsed = (self._now() - start) / 1e3

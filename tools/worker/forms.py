@@ -9,7 +9,7 @@ import torch
 _MODES = {"compile": "default", "compile_max_autotune": "max-autotune"}
 
 
-class Variants:
+class Forms:
     """Forms that have been asked for are kept, so that they can be called in turn."""
 
     def __init__(self) -> None:
