@@ -102,7 +102,7 @@ def test_a_logarithm_of_a_sum_less_a_logit_is_honest_however_lucky_the_reference
             found = measure((whole - logits.diagonal()).mean(), trial.oracle[0])
             limit = floor_limit(lucky, found, torch.float32, 0)
             assert limit.admits(found)
-            assert limit.rms < 0.01 * found.scale
+            assert limit.rms < 0.03 * found.scale  # one number is a sample of one
             assert floor_limit(dataclasses.replace(lucky, noise=()), found, torch.float32, 0).rms < limit.rms / 10
 
 

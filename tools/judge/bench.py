@@ -197,7 +197,7 @@ class Bench:
         reference = trial.reference[output]
         if trial.kind in SPECIAL or (output < len(self.silent) and self.silent[output]):
             own = rule.own_limit(self.floor, trial.errors[output], reference.dtype, demanded)
-            return rule.special_limit(own, trial.errors[output], finite_only=trial.kind == FAR)
+            return rule.special_limit(own, trial.errors[output], as_a_whole=trial.kind == FAR)
         return rule.own_limit(self.floor, trial.errors[output], reference.dtype, demanded, output)
 
     def _layout_inputs(self, trial: Trial) -> tuple[list[list[dict[str, Any]]], int]:

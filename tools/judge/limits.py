@@ -128,8 +128,8 @@ def floor_limit(floor: Floor, error: Error, dtype: torch.dtype, output: int | No
     rms = max(floor_rms * floor.rms * error.scale, u_out * error.scale + few * sum_error * span_rms)
     largest = max(floor_max * floor.maximum * error.peak, 8 * (u_out * error.peak + sum_error * span_max))
     if dtype is not torch.float64 and not short and output is not None and output < len(floor.noise):
-        rms = max(rms, NOISE_RMS * floor.noise[output][0])
-        largest = max(largest, NOISE_MAX * floor.noise[output][1])
+        rms = max(rms, few * NOISE_RMS * floor.noise[output][0])
+        largest = max(largest, few * NOISE_MAX * floor.noise[output][1])
     if dtype is not torch.float64 and not short and output is not None and output < len(floor.grades):
         grade_rms, grade_max = floor.grades[output]
         cancels = grade_rms > FLOOR_CLASS * CANCELLING * error.scale
@@ -152,11 +152,11 @@ def own_limit(
     return Limit(max(rms, base.rms), max(largest, base.maximum))
 
 
-def special_limit(own: Limit, reference: Error, *, finite_only: bool = False) -> Limit:
-    """The looser limit for inputs that are not the problem's own. `finite_only` asks of single elements no more than
-    that they be finite; of all together what it asks elsewhere."""
+def special_limit(own: Limit, reference: Error, *, as_a_whole: bool = False) -> Limit:
+    """The looser limit for inputs that are not the problem's own. `as_a_whole` asks of single elements no more than
+    that they be finite."""
     rms = max(own.rms, SPECIAL_RELATIVE * reference.scale)
-    return Limit(rms, math.inf if finite_only else max(own.maximum, 5 * SPECIAL_RELATIVE * reference.peak))
+    return Limit(rms, math.inf if as_a_whole else max(own.maximum, 5 * SPECIAL_RELATIVE * reference.peak))
 
 
 def classify(relative_rms: float, floor: Floor, dtype: torch.dtype) -> PrecisionClass:

@@ -12,11 +12,9 @@ from tools.judge.errors import identical, measure
 from tools.judge.examination import Examination
 from tools.judge.limits import floor_limit
 from tools.judge.state_check import comparable
-from tools.judge.trial import Trial
+from tools.judge.trial import INACCURATE, Trial
 
 SLOW_DRAW_SECONDS, SLOW_FORWARD_SECONDS = 3.0, 10.0
-INACCURATE = 0.05
-"""Relative RMS error of a reference that says little about its own mathematics."""
 
 
 def finite(exam: Examination) -> None:

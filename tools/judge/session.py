@@ -135,7 +135,7 @@ class Session:
 
     @property
     def patience(self) -> float:
-        """Seconds for one call: those, and twenty times what the reference takes."""
+        """Seconds for one call: CALL_SECONDS, and twenty times what the reference takes."""
         return CALL_SECONDS[self.bench.device] + 20 * self.bench.reference_seconds
 
     def change_weights(self, model: torch.nn.Module, seed: int) -> None:
