@@ -4,6 +4,7 @@ from __future__ import annotations
 
 HEADER = """
 import random
+import numpy as np
 import torch
 import torch.nn as nn
 
@@ -47,12 +48,18 @@ WEIGHTS_OF_ONE = problem("torch.relu(x) * self.gain", init="self.gain = nn.Param
 ALL_NAN = problem("x / (x - x) * 0")
 SOME_NAN = problem("torch.sqrt(x)")
 OVERFLOW = problem("torch.exp(x * 100)")
-OTHER_GENERATOR = problem("x * random.random()")
+OTHER_GENERATOR = problem("x * random.SystemRandom().random()")
 COUNTER = problem("self.step(x)", init="self.calls = 0").replace(
     "def forward", "def step(self, x):\n        self.calls += 1\n        return x * self.calls\n\n    def forward"
 )
 TORCH_RANDOM = problem("x * torch.rand_like(x)")
-UNSEEDED_CONSTRUCTION = problem("x * self.factor", init="self.factor = random.random()")
+PYTHON_RANDOM = problem("x * random.random()", init="self.factor = random.random()")
+NUMPY_RANDOM = problem(
+    "x * np.random.rand()",
+    inputs="torch.from_numpy(np.random.randn(n, 64).astype(np.float32))",
+    init="self.factor = np.random.rand()",
+)
+UNSEEDED_CONSTRUCTION = problem("x * self.factor", init="self.factor = random.SystemRandom().random()")
 ONE_OF_TWO = problem("(torch.tanh(x), x.sum(1) * 0)")
 PREDICATES = problem("(x > 0, torch.isfinite(x))")
 SCALAR_BF16 = problem("(x * x).mean()", inputs="torch.randn(n * 256, 64, dtype=torch.bfloat16)")

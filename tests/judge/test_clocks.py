@@ -49,6 +49,13 @@ def test_little_hidden_time_shows_in_a_series(device: str):
     assert found.observed == {"reported_us": 0.0, "hidden_us": 60.0}
 
 
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+def test_a_kernel_shorter_than_what_a_clock_may_hide_hides_no_more_than_itself(device: str):
+    assert series_mismatch(rounds(0.001, 12.0), (6.0, 5.0), device) is not None
+    assert series_mismatch(rounds(1.0, 12.0), (6.0, 5.0), device) is not None
+    assert series_mismatch(rounds(5.0, 12.0), (8.0, 5.0), device) is None
+
+
 def test_a_machine_that_has_become_busy_is_no_lie():
     assert series_mismatch(rounds(1000.0, 1500.0), (2500.0, 3100.0), "cpu") is None
     assert series_mismatch(rounds(1000.0, 1500.0), (2900.0, 1500.0), "cpu") is not None

@@ -56,13 +56,30 @@ def make() -> Callable[[str, float], Bench]:
 @pytest.mark.parametrize("pause", [0.0, 0.1])
 def test_what_belongs_together_stays_so_however_slow_the_draws(make: Callable[[str, float], Bench], pause: float):
     fresh = FreshInputs(make(PROBLEM, pause), outlier=False)
-    first, second = fresh.two()
+    two = fresh.two()
+    first, second = two()
     for x, y, offsets in (first, second, fresh.next()):
         assert float(torch.cosine_similarity(x, y).min()) > 0.99
         assert int(offsets[0]) == 0
         assert bool((offsets.diff() > 0).all())
     assert not torch.equal(first[0], second[0])
     assert fresh.loose == [0, 1]
+
+
+@pytest.mark.parametrize("pause", [0.0, 0.1])
+@pytest.mark.parametrize("source", [PROBLEM, ALONE])
+def test_values_that_were_let_go_of_can_be_had_once_more(
+    make: Callable[[str, float], Bench], source: str, pause: float
+):
+    fresh = FreshInputs(make(source, pause), outlier=True)
+    two = fresh.two()
+    first, second = two()
+    given = [t.clone() for t in first + second]
+    for t in first:
+        t.zero_()
+    fresh.next()
+    again = [t for draw in two() for t in draw]
+    assert all(map(torch.equal, given, again))
 
 
 def test_independent_noise_is_mixed_where_drawing_is_slow(make: Callable[[str, float], Bench]):

@@ -125,8 +125,10 @@ def test_the_plain_rule_is_blind_where_the_oracle_is_not(make: Make):
     assert named(found, "plain_allclose_blind").observed["tolerance"] == 1e-2
 
 
-def test_random_draws_in_forward_are_reseeded_so_that_zeros_do_not_pass(make: Make):
-    bench = make(problems.TORCH_RANDOM)
+@pytest.mark.parametrize("problem", ["TORCH_RANDOM", "PYTHON_RANDOM", "NUMPY_RANDOM"])
+def test_random_draws_in_forward_are_reseeded_so_that_zeros_do_not_pass(make: Make, problem: str):
+    bench = make(getattr(problems, problem))
+    assert soundness.examine(bench, ORACLE).judgeable
     assert bench.uses_rng
     assert bench.floor.rms == 0.0
 

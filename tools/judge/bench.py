@@ -31,6 +31,7 @@ from tools.judge.truth import Job, expected
 from tools.judge.variation import Repair
 from tools.types import PrecisionClass
 from tools.worker.arena import CANARY, Arena, Layout, guards, tensor_at
+from tools.worker.seeding import states
 from tools.worker.trees import flatten
 
 Oracle = Literal["fp64", "fp64_cpu", "fp32"]
@@ -179,8 +180,7 @@ class Bench:
     def _first_forward(self) -> bool:
         """Whether the forward draws random numbers; buffers that it changes are noted on the way."""
         spec, tensors = self.problem.inputs(self.seed_of(0))
-        before = torch.get_rng_state()
-        cuda_before = torch.cuda.get_rng_state() if self.device == "cuda" else None
+        before = states(self.device)
         slow = (
             f"one forward of the reference takes longer than {FORWARD_SECONDS:.0f} s here: use --size small or smaller "
             "sizes, or a faster device"
@@ -189,8 +189,7 @@ class Bench:
             used = copy.deepcopy(self.model)
             self.problem.try_run(used, spec, [t.clone() for t in tensors])
         self.problem.changing = module_state.changed(self.model, used)
-        moved = not torch.equal(before, torch.get_rng_state())
-        return moved or (cuda_before is not None and not torch.equal(cuda_before, torch.cuda.get_rng_state()))
+        return before != states(self.device)
 
     def limit(self, trial: Trial, output: int, demanded: PrecisionClass | None) -> Limit:
         """The limit on one output of a trial."""

@@ -167,6 +167,8 @@ class Worker:
     def pause(self) -> None:
         """Have the process and all its threads stand still until it is resumed, or asked for something. Returns once
         they do: a thread in a long system call goes on until that ends."""
+        if self._paused:
+            return
         self._signal(signal.SIGSTOP)
         self._paused = True
         give_up = time.monotonic() + STOP_SECONDS

@@ -63,7 +63,7 @@ class Court:
         self.bench = Bench(self.source, args["size"], self.device)
         self._later: list[Callable[[], None]] = []
         self.info = with_rates(device_info(self.device), self.cache_dir)
-        self.crew = Crew(nursery, self.bench, args, 2 * (self.info.l2_bytes or 64 << 20) * (self.device == "cuda"))
+        self.crew = Crew(nursery, self.bench, args)
         self.crew.refill()  # they start while the problem is looked at
         self.cost = self._cost()
         self.bench.set_reduction(self.cost.reduction_length)

@@ -18,11 +18,10 @@ SPARES = {"guarded": 2, "plain": 2}
 
 
 class Crew:
-    """Starts workers on a bench. `args` are the judge's; `flush_bytes` are what empties a GPU's caches."""
+    """Starts workers on a bench. `args` are the judge's."""
 
-    def __init__(self, nursery: Nursery, bench: Bench, args: dict[str, Any], flush_bytes: int) -> None:
+    def __init__(self, nursery: Nursery, bench: Bench, args: dict[str, Any]) -> None:
         self._nursery, self._bench, self._args = nursery, bench, args
-        self._flush_bytes = flush_bytes
         self._spares: dict[str, list[Worker]] = {kind: [] for kind in SPARES}
         self._references: tuple[Session, Session] | None = None
 
@@ -86,7 +85,6 @@ class Crew:
         settings = {
             "device": self._bench.device,
             "threads": usable_threads(),
-            "flush_bytes": self._flush_bytes,
             "sampler": self._args.get("sampler"),
             "helper": self._args.get("helper"),
             "guarded": kind == "guarded",

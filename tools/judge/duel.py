@@ -90,10 +90,10 @@ def _measure(timer: Timer, session: Session, reference: Session) -> Measured:
         return _judged(rounds.by_wall(), hot, mismatch)
     for _ in range(LOOKS):
         each = timer.series(session, rounds)
-        mismatch = series_mismatch(rounds, each, timer.bench.device) if each is not None else None
+        mismatch = series_mismatch(rounds, each, timer.bench.device)
         if mismatch is None:
             measured = _judged(rounds, hot, None)
-            measured.queued_us = each[0] if each is not None else None
+            measured.queued_us = each[0]
             return measured
     return _judged(timer.run(session, "series"), hot, mismatch)
 

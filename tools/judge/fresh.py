@@ -16,6 +16,8 @@ from tools.judge.inputs import OWN, put_outlier
 from tools.judge.mixing import exchange
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from tools.judge.bench import Bench
     from tools.judge.domain import Invariant
 
@@ -63,30 +65,46 @@ class FreshInputs:
             self._put = which, *put_outlier(which, self._generator, None)
         return found
 
-    def two(self) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
-        """Two sets of values never seen before, neither with an outlier."""
-        first = self._plain()
-        if self._pool:  # the next are made of the same tensors
-            first = [t.clone(memory_format=torch.preserve_format) for t in first]
-        self.has_outlier = False
-        return first, self._plain()
+    def two(self) -> Callable[[], tuple[list[torch.Tensor], list[torch.Tensor]]]:
+        """What gives two sets of values never seen before, neither with an outlier: the same at every call, and each
+        time in tensors of their own."""
+        self._restore()
+        if self._pool:  # others are made of the same tensors
+            kept = [_copies(self._plain()) for _ in range(2)]
+            return lambda: (_copies(kept[0]), _copies(kept[1]))
+        first, second = self._number(), self._number()
+        return lambda: (self._numbered(first), self._numbered(second))
 
     def _plain(self) -> list[torch.Tensor]:
+        self._restore()
+        return self._mix() if self._pool else self._draw()
+
+    def _restore(self) -> None:
+        """Take the outlier away: others may be made of the same tensor."""
         if self._put is not None:
             tensor, index, before = self._put
             tensor[index] = before
-            self._put = None
-        return self._mix() if self._pool else self._draw()
+        self._put, self.has_outlier = None, False
 
     def _draw(self) -> list[torch.Tensor]:
+        return self._numbered(self._number())
+
+    def _number(self) -> int:
         self._drawn += 1
-        return self._bench.problem.inputs(self._bench.seed_of(FIRST_SEED + FEW * self._drawn))[1]
+        return self._drawn
+
+    def _numbered(self, number: int) -> list[torch.Tensor]:
+        return self._bench.problem.inputs(self._bench.seed_of(FIRST_SEED + FEW * number))[1]
 
     def _mix(self) -> list[torch.Tensor]:
         chosen, donor = self._random.sample(range(len(self._pool)), 2)
         for target, other in zip(self._pool[chosen], self._pool[donor], strict=True):
             exchange(target, other, self._random)
         return self._pool[chosen]
+
+
+def _copies(tensors: list[torch.Tensor]) -> list[torch.Tensor]:
+    return [t.clone(memory_format=torch.preserve_format) for t in tensors]
 
 
 def _loose(tensor: torch.Tensor, invariant: Invariant | None) -> bool:

@@ -22,6 +22,7 @@ from tools.judge.deadline import deadline
 from tools.judge.module_state import State, steady
 from tools.judge.problem_code import PROBLEM_FILE, WANTED, arguments, as_list, call, form, results, same_form
 from tools.judge.variation import Repair
+from tools.worker.seeding import seed_all
 from tools.worker.trees import unflatten
 
 DRAW_SECONDS = 60.0
@@ -92,7 +93,7 @@ class Reference:
     def build(self, seed: int) -> torch.nn.Module:
         """The module, constructed under `seed` on the CPU's generator and moved to the device, in train mode as
         made."""
-        torch.manual_seed(seed)
+        seed_all(seed)
         model = call("Model(...)", lambda: self.module.Model(*copy.deepcopy(self.init_args)))
         if not isinstance(model, torch.nn.Module):
             raise ProblemError(
@@ -105,7 +106,7 @@ class Reference:
 
     def inputs(self, seed: int) -> tuple[dict[str, Any], list[torch.Tensor]]:
         """Fresh inputs drawn under `seed`: their description and tensors on the device."""
-        torch.manual_seed(seed)
+        seed_all(seed)
         began = time.monotonic()
         slow = (
             f"get_inputs() takes longer than {DRAW_SECONDS:.0f} s here, and is called for every trial: draw with torch "
@@ -133,7 +134,7 @@ class Reference:
     ) -> tuple[dict[str, Any], list[torch.Tensor]]:
         """One forward without gradients: the outputs' description and tensors. `seed` reseeds before (dropout)."""
         if seed is not None:
-            torch.manual_seed(seed)
+            seed_all(seed)
         with torch.no_grad(), precision(tf32=tf32), steady(model, self.changing, self.after):
             output = model(*unflatten(spec, tensors))
         return results(output)

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from tools.judge.timed_outputs import landed
+from tools.judge.timed_outputs import changed_inputs, landed
 from tools.worker.altering import Alterations
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from tools.judge.bench import Bench
     from tools.judge.client import Reply
@@ -37,6 +37,9 @@ LAUNCH_US = 5_000.0
 
 ALTERING_US = 25.0
 """So much of the host's time is set aside for having one input changed."""
+
+
+COMPARED = ("candidate", "reference")
 
 
 @dataclass(frozen=True)
@@ -62,8 +65,11 @@ class Rows:
         fresh: FreshInputs,
         outputs: TimedOutputs,
         seed: Callable[[], int | None],
+        mutated: Sequence[int],
+        may_change: Sequence[int],
     ) -> None:
         self._bench, self._fresh, self._outputs, self._seed = bench, fresh, outputs, seed
+        self._mutated, self._anew = mutated, bool(may_change)
         self._random = random.Random(bench.seed_of(1003))
 
     def calls(self, usual: list[Reply]) -> int:
@@ -90,22 +96,22 @@ class Rows:
 
     def time(self, sides: dict[str, Session], calls: int) -> dict[str, Row]:
         """One row of calls by side. Raises CandidateFailed where an output is wrong."""
-        bench, pair = self._bench, self._fresh.two()
+        bench, two = self._bench, self._fresh.two()
         alter_seed, seed = self._random.getrandbits(31), self._seed()
-        kept = min(calls, max(1, KEPT_BYTES // max(bench.landing_bytes, 1)))
+        # What may lie in the inputs themselves is gone with the next call.
+        kept = 1 if self._anew else min(calls, max(1, KEPT_BYTES // max(bench.landing_bytes, 1)))
         back = self._random.randrange(kept)
-        found: dict[str, list[torch.Tensor]] = {}
         rows: dict[str, Row] = {}
+        pair = two()
         for side in self._random.sample(list(sides), len(sides)):
             idle = self._row(sides[side], pair, calls, alter_seed, seed, 0, forward=False)
-            keep = kept if side in ("candidate", "reference") else 0
-            taken = self._row(sides[side], pair, calls, alter_seed, seed, keep)
+            taken = self._row(sides[side], pair, calls, alter_seed, seed, kept if side in COMPARED else 0)
             rows[side] = Row(calls, taken, idle)
-            if keep:
-                found[side] = landed(bench, sides[side].timed.land_row(back), keep=not found)
+        del pair  # there may be no room for it beside two outputs
+        found = {side: self._landed(sides[side], back, keep=side != COMPARED[-1]) for side in COMPARED}
 
         def given() -> list[torch.Tensor]:
-            first, second = ([t.clone(memory_format=torch.preserve_format) for t in draw] for draw in pair)
+            first, second = two()
             changes = Alterations(first, second, self._fresh.loose, alter_seed)
             for _ in range(calls - back):
                 changes.next()
@@ -113,6 +119,14 @@ class Rows:
 
         self._outputs.verify(found["candidate"], found["reference"], given, seed)
         return rows
+
+    def _landed(self, session: Session, back: int, *, keep: bool) -> list[torch.Tensor]:
+        """The outputs of a kept call, with the inputs that count as outputs."""
+        outputs = landed(self._bench, session.timed.land_row(back), keep=keep)
+        if not self._mutated:
+            return outputs
+        session.timed.changed_inputs(0)
+        return outputs + changed_inputs(self._bench, self._mutated, 0, keep=keep)
 
     def _row(
         self,
@@ -136,6 +150,7 @@ class Rows:
             alter_seed=alter_seed,
             seed=seed,
             wait_us=LAUNCH_US,
+            anew=self._anew,
             forward=forward,
             keep=keep,
         )

@@ -69,7 +69,7 @@ def arithmetic(exam: Examination) -> None:
     """How the expected outputs were come by, and how far the reference is from them."""
     if exam.bench.uses_rng:
         summary = (
-            "forward draws random numbers: torch's generator is seeded alike before each call, and only a "
+            "forward draws random numbers: the generators are seeded alike before each call, and only a "
             "candidate that draws the same numbers in the same order can be right"
         )
         exam.note("reference_random", "note", summary)

@@ -43,7 +43,7 @@ RUNG_SECONDS = 8.0
 
 MOST_SEATS = 8
 PROCESS_BYTES = {"cpu": 256 << 20, "cuda": 1 << 30}
-"""What a worker takes besides inputs and outputs: buffers that flush caches, a CUDA context."""
+"""What a worker takes besides inputs and outputs: a CUDA context, above all."""
 
 
 @dataclass(eq=False)

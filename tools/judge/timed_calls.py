@@ -1,29 +1,27 @@
 """The judge's end of timed calls: who runs when, by whose clock, and what runs outside of the time that counts.
 
-On the CPU a process stands still, all its threads, while it is not its turn, and while caches are emptied, which the
-judge does itself: nothing that a program does decides how cold they are, and no moment is left to work ahead. The
-exchange in which a call is timed holds nothing else, so that the judge's clock and the worker's lie close together;
-what is run in those before and behind it is read off the kernel's account of its threads.
+A process stands still, all its threads, while it is not its turn, and while caches are emptied, which the judge does
+itself: nothing that a program does decides how cold they are, and no moment is left to work ahead. The exchange in
+which a call is timed holds nothing else, so that the judge's clock and the worker's lie close together. What goes on in
+the exchanges before and behind it is told on the CPU by the kernel's account of threads, on CUDA by how long they take
+and, since a GPU shares its time between processes, by how long caches take to be emptied.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from tools.judge.caches import caches
 from tools.judge.client import Reply
-from tools.judge.machine import last_level_cache_bytes
-from tools.worker.stopwatch import Stopwatch
 
 if TYPE_CHECKING:
     from tools.judge.session import Session
 
 
-@cache
-def _cpu() -> Stopwatch:
-    return Stopwatch("cpu", 2 * last_level_cache_bytes())
+HEAD_START_US = 100.0
+"""The host has so much time to launch a call on CUDA before the device gets to it."""
 
 
 class TimedCalls:
@@ -31,7 +29,7 @@ class TimedCalls:
 
     def __init__(self, session: Session) -> None:
         self._session, self._bench, self._worker = session, session.bench, session.worker
-        self._still = self._bench.device == "cpu"
+        self._counts_threads = self._bench.device == "cpu"
         self._ours: set[int] = set()
         self.ahead: list[float] = []
         """Microseconds that threads of the program's own ran while inputs were placed, by call."""
@@ -51,43 +49,56 @@ class TimedCalls:
         land: bool = True,
         patience: float | None = None,
     ) -> tuple[Reply, float]:
-        """One timed forward on inputs that are in `slot` already, and how long the exchange took by our own clock, in
+        """One timed forward on inputs that are in `slot` already, and how long its exchange took by our own clock, in
         us. What became of the inputs `give_back` is in `slot` afterwards; outputs are landed unless told otherwise.
         `patience` are seconds, where a call may take longer than calls do."""
         patience = self._session.patience if patience is None else patience
         request: dict[str, Any] = {"op": "time", "inputs": spec, "tensors": self._bench.slots[slot], "landing": 0}
-        request |= {"seed": seed, "cold": cold, "land": land, "give_back": list(give_back)}
-        if self._still:
-            return self._time_alone(request, slot, patience)
-        # The flush must stay right before the call, to hide its launch.
-        request |= {"restore": self._session.initial_state(), "copy": True}
+        request |= {"seed": seed, "give_back": list(give_back), "head_start_us": HEAD_START_US * cold}
+        ahead, placing = self._placed(slot, cold=cold)
+        self._worker.resume()
         began = time.perf_counter_ns()
         reply = self._worker.run(request, patience)
-        return reply, (time.perf_counter_ns() - began) / 1e3
-
-    def _time_alone(self, request: dict[str, Any], slot: int, patience: float) -> tuple[Reply, float]:
-        worker, land = self._worker, request["land"]
-        before = self._place(slot)
-        placed = worker.thread_times()
-        if request["cold"]:
-            _cpu().flush()
-        worker.resume()
-        began = time.perf_counter_ns()
-        reply = worker.run({**request, "cold": False, "land": False, "placed": True}, patience)
-        wall = (time.perf_counter_ns() - began) / 1e3
-        worker.pause()
-        called = worker.thread_times()
-        placing = _ran(before, placed, self._ours)
-        ahead = _ran(before, placed) - placing
-        self.ahead.append(ahead)
+        wall = _us_since(began)
         found: dict[str, Any] = {"place_us": placing}
         # Work is work, whenever it is done.
         found |= {name: getattr(reply, name) + ahead for name in ("us", "host_us", "drained_us")}
         if land:
-            carried = worker.run({**request, "op": "land"}, patience)
-            found |= {"land_us": _ran(called, worker.thread_times())}
-            found |= {"outputs": carried.outputs, "tensors": carried.tensors}
+            found |= self._carried(request, patience)
+        self._worker.pause()
         return reply.model_copy(update=found), wall + ahead
+
+    def _placed(self, slot: int, *, cold: bool) -> tuple[float, float]:
+        """Have inputs placed and, with `cold`, caches emptied. Returns the microseconds that threads of the program's
+        own have run meanwhile, and what being given inputs has taken."""
+        if not self._counts_threads:
+            began = time.perf_counter_ns()
+            self._place(slot)
+            if cold:
+                caches("cuda").empty()
+            return 0.0, _us_since(began)
+        before = self._worker.thread_times()
+        self._place(slot)
+        after = self._worker.thread_times()
+        if cold:
+            caches("cpu").empty()
+        placing = _ran(before, after, self._ours)
+        ahead = _ran(before, after) - placing
+        self.ahead.append(ahead)
+        return ahead, placing
+
+    def _carried(self, request: dict[str, Any], patience: float) -> dict[str, Any]:
+        """Outputs of the last call, landed, and what that has taken."""
+        if not self._counts_threads:
+            began = time.perf_counter_ns()
+            carried = self._worker.run({**request, "op": "land"}, patience)
+            taken = _us_since(began)
+        else:
+            self._worker.pause()
+            before = self._worker.thread_times()
+            carried = self._worker.run({**request, "op": "land"}, patience)
+            taken = _ran(before, self._worker.thread_times())
+        return {"outputs": carried.outputs, "tensors": carried.tensors, "land_us": taken}
 
     def row(
         self,
@@ -97,6 +108,7 @@ class TimedCalls:
         *,
         alter: Sequence[int],
         alter_seed: int,
+        anew: bool = False,
         seed: int | None = None,
         wait_us: float = 0.0,
         forward: bool = True,
@@ -104,16 +116,17 @@ class TimedCalls:
     ) -> float:
         """How long `calls` forwards in a row take on inputs that are in `slot` already, in us by our own clock, with
         the exchange and, on CUDA, a wait of the device before the first. Before each, the inputs `alter` get some
-        values of the other slot. The outputs of the last `keep` calls are kept; without `forward` nothing is called."""
+        values of the other slot; with `anew` all of them are written anew. The outputs of the last `keep` calls are
+        kept; without `forward` nothing is called."""
         self._place(slot)
-        request = {"op": "row", "inputs": spec, "others": self._bench.slots[1 - slot], "calls": calls, "seed": seed}
-        request |= {"alter": list(alter), "alter_seed": alter_seed, "wait_us": wait_us, "forward": forward}
-        request["keep"] = keep
+        request = {"op": "row", "inputs": spec, "calls": calls, "seed": seed, "forward": forward, "keep": keep}
+        request |= {"tensors": self._bench.slots[slot], "others": self._bench.slots[1 - slot], "anew": anew}
+        request |= {"alter": list(alter), "alter_seed": alter_seed, "wait_us": wait_us}
         self._worker.resume()
         began = time.perf_counter_ns()
         self._worker.ask(request, self._session.patience + calls * 20 * self._bench.reference_seconds)
-        taken = (time.perf_counter_ns() - began) / 1e3
-        self._rest()
+        taken = _us_since(began)
+        self._worker.pause()
         return taken
 
     def land_row(self, back: int) -> Reply:
@@ -139,19 +152,18 @@ class TimedCalls:
         self._bench.synchronize()
         return self._worker.run({**request, "landing": 0}, self._session.patience)
 
-    def _place(self, slot: int) -> dict[int, float]:
-        """Have inputs placed. Returns what threads had run before."""
-        before = self._worker.thread_times() if self._still else {}
+    def _place(self, slot: int) -> None:
+        """Have inputs placed, and the process stand still."""
         # On the CPU shared memory is as fast as any other, and what a copy takes would be time to work in.
-        request: dict[str, Any] = {"op": "place", "copy": not self._still or self._bench.mutates}
+        request: dict[str, Any] = {"op": "place", "copy": self._bench.device == "cuda" or self._bench.mutates}
         request |= {"tensors": self._bench.slots[slot], "restore": self._session.initial_state()}
+        self._worker.resume()
         self._worker.ask(request, self._session.patience)
-        self._rest()
-        return before
+        self._worker.pause()
 
-    def _rest(self) -> None:
-        if self._still:  # on CUDA its threads take nothing from another's kernels
-            self._worker.pause()
+
+def _us_since(began: int) -> float:
+    return (time.perf_counter_ns() - began) / 1e3
 
 
 def _ran(before: dict[int, float], after: dict[int, float], threads: set[int] | None = None) -> float:

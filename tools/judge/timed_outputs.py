@@ -111,6 +111,12 @@ def landed(bench: Bench, reply: Reply, *, keep: bool) -> list[torch.Tensor]:
     return [v.clone() for v in views] if keep else views
 
 
+def changed_inputs(bench: Bench, which: Sequence[int], slot: int, *, keep: bool) -> list[torch.Tensor]:
+    """Inputs that count as outputs, as they are now in `slot`; only with `keep` do they outlast what is put there."""
+    views = [tensor_at(bench.arenas["inputs"], bench.slots[slot][i]) for i in which]
+    return [v.clone() for v in views] if keep else views
+
+
 def inputs_kept(
     candidate: Session, given: list[torch.Tensor], may_change: Sequence[int], slot: int, *, hold: bool = False
 ) -> None:

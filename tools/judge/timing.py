@@ -27,9 +27,8 @@ from tools.judge.module_state import State
 from tools.judge.rounds import SIDES, Clock, Rounds
 from tools.judge.rows import Rows
 from tools.judge.session import Session
-from tools.judge.timed_outputs import TimedOutputs, inputs_kept, landed
+from tools.judge.timed_outputs import TimedOutputs, changed_inputs, inputs_kept, landed
 from tools.types import PrecisionClass, Verdict
-from tools.worker.arena import tensor_at
 
 WIDTH = 0.01
 LEAST_ROUNDS = 20
@@ -88,7 +87,7 @@ class Timer:
         self._fresh = FreshInputs(bench, outlier=self.outputs.outlier)
         # Besides the shared buffers there are two draws at a time, or one and an output.
         bench.make_room(len(SIDES), own=max(bench.input_bytes, bench.input_bytes // 2 + bench.landing_bytes))
-        self._rows = Rows(bench, self._fresh, self.outputs, self.seed)
+        self._rows = Rows(bench, self._fresh, self.outputs, self.seed, self._mutated, self._may_change)
         self._written: list[torch.Tensor] = []
         self._early: list[torch.Tensor] | None = None
         """The outputs of an early round, which the candidate still holds."""
@@ -129,11 +128,9 @@ class Timer:
         self.bench.synchronize()
         return [session.timed.time(self.spec, 0, cold=False, seed=self.seed(), land=False)[0] for _ in range(calls)]
 
-    def series(self, candidate: Session, rounds: Rounds) -> tuple[float, float] | None:
-        """Least microseconds of a call in a row of them by the judge's own clock, the candidate's and the reference's;
-        None where each call changes what the next one gets."""
-        if self._may_change:
-            return None
+    def series(self, candidate: Session, rounds: Rounds) -> tuple[float, float]:
+        """Least microseconds of a call in a row of them by the judge's own clock, the candidate's and the
+        reference's."""
         calls = self._rows.calls([*rounds.replies["candidate"], *rounds.replies["reference"]])
         self._written = []
         pair = {"candidate": candidate, "reference": self._references[0]}
@@ -194,7 +191,7 @@ class Timer:
             if side != "second":
                 # What has landed is lost when the other of the two lands, or a state does.
                 outputs = landed(self.bench, replies[side], keep=not found or bool(self.bench.problem.changing))
-                found[side] = outputs + self._changed(slot, keep=side != order[-1])
+                found[side] = outputs + changed_inputs(self.bench, self._mutated, slot, keep=side != order[-1])
                 states[side] = sides[side].changed_state()
         self.verify(found["candidate"], found["reference"], seed)
         if hold or not len(rounds) or self._random.random() < LOOKED_AT:
@@ -217,11 +214,6 @@ class Timer:
         if len(first) != len(held) or not all(map(identical, first, held)):
             summary = "when timed, a later call overwrites the output of an earlier one"
             raise CandidateFailed(Verdict.CHEATING, observe("aliases_previous_output", summary))
-
-    def _changed(self, slot: int, *, keep: bool) -> list[torch.Tensor]:
-        """What the last call has made of the inputs that count as outputs."""
-        views = [tensor_at(self.bench.arenas["inputs"], self.bench.slots[slot][i]) for i in self._mutated]
-        return [v.clone() for v in views] if keep else views
 
     def _usual(self, sides: dict[str, Session]) -> list[Reply]:
         """A cold call of each program, to see what a call takes."""

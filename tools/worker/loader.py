@@ -15,6 +15,7 @@ import torch
 import torch.utils.cpp_extension as cpp_extension
 
 from tools.build.calls import CallKind, fingerprint
+from tools.worker.seeding import seed_all
 
 CANDIDATE_FILE = "candidate.py"
 
@@ -92,9 +93,7 @@ def construct(module: types.ModuleType, class_name: str, init_args: Any, seed: i
     factory = getattr(module, class_name, None)
     if factory is None:
         raise LoadFailure(f"the file defines no class {class_name}")
-    torch.manual_seed(seed)
-    if device == "cuda":
-        torch.cuda.manual_seed(seed)
+    seed_all(seed)
     model = factory(*init_args)
     if not isinstance(model, torch.nn.Module):
         raise LoadFailure(f"{class_name} is not a torch.nn.Module")

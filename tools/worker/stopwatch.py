@@ -1,9 +1,8 @@
 """Timing one call. The functions used are bound before the candidate runs, so patching their names changes nothing.
 
-CPU: the call is timed by the monotonic clock; whoever asks for it has emptied the caches. CUDA: persisting L2 lines are
-reset, L2 is overwritten and then read (a write alone leaves dirty lines whose write-back would be billed to the
-call), the start event, the call, the end event, and then a device-wide synchronise followed by a third event, which
-sees work that the call has put on other streams.
+Whoever asks for a call has emptied the caches. CPU: the call is timed by the monotonic clock. CUDA: the device waits a
+little, so that launching does not count, then come the start event, the call, the end event, and a device-wide
+synchronise followed by a third event, which sees work that the call has put on other streams.
 """
 
 from __future__ import annotations
@@ -18,14 +17,11 @@ CYCLES_A_US = 2000
 
 
 class Stopwatch:
-    """Times calls on one device. `flush_bytes` should be at least twice the last-level cache."""
+    """Times calls on one device."""
 
-    def __init__(self, device: str, flush_bytes: int) -> None:
+    def __init__(self, device: str) -> None:
         self.device = device
         self._now = perf_counter_ns
-        self._flush = torch.ones(max(flush_bytes // 4, 1), dtype=torch.float32, device=device)
-        self._sink = torch.zeros((), dtype=torch.float32, device=device)
-        self._fill, self._sum = torch.Tensor.fill_, torch.sum
         if device == "cuda":
             from tools.worker import cuda_memory
 
@@ -47,15 +43,10 @@ class Stopwatch:
         if self.device == "cuda":
             self._sleep(int(us * CYCLES_A_US))
 
-    def flush(self) -> None:
-        """Push everything out of the caches and leave no dirty lines behind."""
-        self._fill(self._flush, 1.0)
-        self._sink = self._sum(self._flush)
-
-    def time(self, call: Callable[[], object], *, cold: bool) -> tuple[object, dict[str, float]]:
-        """Run `call` once. Times in microseconds: `us` by the device's clock, `host_us` until the call returned,
-        `drained_us` until the whole device was idle."""
-        return self._time_cuda(call, cold) if self.device == "cuda" else self._time_cpu(call)
+    def time(self, call: Callable[[], object], head_start_us: float) -> tuple[object, dict[str, float]]:
+        """Run `call` once, on CUDA behind a wait of `head_start_us`. Times in microseconds: `us` by the device's clock,
+        `host_us` until the call returned, `drained_us` until the whole device was idle."""
+        return self._time_cuda(call, head_start_us) if self.device == "cuda" else self._time_cpu(call)
 
     def _time_cpu(self, call: Callable[[], object]) -> tuple[object, dict[str, float]]:
         start = self._now()
@@ -63,12 +54,12 @@ class Stopwatch:
         elapsed = (self._now() - start) / 1e3
         return output, {"us": elapsed, "host_us": elapsed, "drained_us": elapsed}
 
-    def _time_cuda(self, call: Callable[[], object], cold: bool) -> tuple[object, dict[str, float]]:
+    def _time_cuda(self, call: Callable[[], object], head_start_us: float) -> tuple[object, dict[str, float]]:
         stream = self._stream()
         self._device_sync()
-        if cold:
-            self._reset_persisting()
-            self.flush()
+        self._reset_persisting()
+        if head_start_us:
+            self.wait(head_start_us)
         self._record(self._start, stream)
         began = self._now()
         output = call()

@@ -8,7 +8,8 @@ import torch
 
 from tools.worker.altering import Alterations
 from tools.worker.arena import tensor_at
-from tools.worker.placing import Ring, placed
+from tools.worker.placing import Ring, copy, placed
+from tools.worker.seeding import seed_all
 from tools.worker.trees import flatten, unflatten
 
 if TYPE_CHECKING:
@@ -31,9 +32,9 @@ class TimedCalls:
         self._earlier_inputs, self._earlier_outputs = Ring(worker.device), Ring(worker.device)
 
     def do_place(self, request: Message) -> Message:
-        """Take the inputs of the next call from the shared buffer, and put what forward changes in the model back to
+        """Take the inputs of the next calls from the shared buffer, and put what forward changes in the model back to
         where it began. With `copy` they are copied into memory of this process's own, where they lie changes then from
-        call to call; without it no code runs that depends on them."""
+        call to call; without it no code runs that depends on them. Replies when nothing is left to do."""
         self._worker.restore(request)
         views = [tensor_at(self._worker.arenas["inputs"], place) for place in request["tensors"]]
         self._earlier_outputs.hold(self._latest)
@@ -41,20 +42,18 @@ class TimedCalls:
         self._latest, self._output = [], None
         self._placed = []
         self._placed = [placed(view) for view in views] if request["copy"] else views
+        self._stopwatch.synchronize()
         return {}
 
     def do_time(self, request: Message) -> Message:
-        """One timed forward, outputs copied out after the window if that is asked for. Replies in microseconds."""
-        if not request.get("placed"):
-            self.do_place(request)
+        """One timed forward on the inputs placed last. Replies in microseconds."""
         inputs = unflatten(request["inputs"], self._placed)
         if request.get("seed") is not None:
-            torch.manual_seed(int(request["seed"]))
+            seed_all(int(request["seed"]))
         forward = self._worker.forward
-        self._output, times = self._stopwatch.time(lambda: forward(inputs), cold=bool(request["cold"]))
-        reply = self.do_land(request) if request["land"] else {"outputs": {}, "tensors": []}
+        self._output, times = self._stopwatch.time(lambda: forward(inputs), float(request["head_start_us"]))
         self._latest = flatten(self._output)[1]
-        return {**reply, **times}
+        return {"outputs": {}, "tensors": [], **times}
 
     def do_land(self, request: Message) -> Message:
         """Copy out the outputs of the last timed call, and what it has made of the inputs `give_back`."""
@@ -79,22 +78,29 @@ class TimedCalls:
         return self._worker.land(tuple(held), int(request["landing"]))
 
     def do_row(self, request: Message) -> Message:
-        """Forwards in a row on the inputs placed last, some values of which are others before each. Outputs of the
-        last calls can be kept; without `forward` values change and nothing is called. On CUDA the device waits first,
-        so that the calls queue up."""
+        """Forwards in a row on the inputs placed last, some values of which are others before each. With `anew` they
+        change in the shared buffer, and all inputs are copied from there: for a forward that leaves others in them.
+        Outputs of the last calls can be kept; without `forward` values change and nothing is called. On CUDA the
+        device waits first, so that the calls queue up."""
         inputs = unflatten(request["inputs"], self._placed)
-        others = [tensor_at(self._worker.arenas["inputs"], place) for place in request["others"]]
-        changes = Alterations(self._placed, others, request["alter"], int(request["alter_seed"]))
+        shared, others = (
+            [tensor_at(self._worker.arenas["inputs"], place) for place in request[name]]
+            for name in ("tensors", "others")
+        )
+        anew = bool(request["anew"])
+        changes = Alterations(shared if anew else self._placed, others, request["alter"], int(request["alter_seed"]))
         keep, forward, kept = int(request["keep"]), self._worker.forward, list[object]()
         self._row = []
         self._stopwatch.wait(float(request["wait_us"]))
         for _ in range(int(request["calls"])):
             changes.next()
+            for mine, given in zip(self._placed, shared, strict=True) if anew else ():
+                copy(given, mine)
             if not request["forward"]:
                 continue
             del kept[: max(len(kept) + 1 - max(keep, 1), 0)]  # there may be no room for another
             if request.get("seed") is not None:
-                torch.manual_seed(int(request["seed"]))
+                seed_all(int(request["seed"]))
             kept.append(forward(inputs))
         self._stopwatch.synchronize()
         self._row = kept if keep else []
