@@ -11,6 +11,7 @@ import random
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
 import torch
 
 from tools.judge.timed_outputs import changed_inputs, landed
@@ -32,12 +33,14 @@ CALLS = (4, 64)
 KEPT_BYTES = 256 << 20
 """So large may the outputs be that are kept of a row; those of one call always are."""
 
-LAUNCH_US = 5_000.0
-"""So long waits the device before a row begins: its calls queue up, and the host's time does not count."""
-
-ALTERING_US = 25.0
+ALTERING_US = 60.0
 """So much of the host's time is set aside for having one input changed."""
 
+LAUNCHED = 1.5
+"""The device waits, before a row begins, so many times as long as launching its calls takes: they queue up, and the
+host's time does not count."""
+
+MOST_WAIT_US = 50_000.0
 
 COMPARED = ("candidate", "reference")
 
@@ -70,16 +73,19 @@ class Rows:
     ) -> None:
         self._bench, self._fresh, self._outputs, self._seed = bench, fresh, outputs, seed
         self._mutated, self._anew = mutated, bool(may_change)
+        self._wait_us = MOST_WAIT_US
         self._random = random.Random(bench.seed_of(1003))
 
-    def calls(self, usual: list[Reply]) -> int:
-        """How many make a row, by what calls take: enough for the exchange not to count, and few enough to be launched
-        in time."""
-        slowest, host = max(reply.us for reply in usual), max(reply.host_us for reply in usual)
-        most = ROW_US[self._bench.device] / max(slowest, 1.0)
-        if self._bench.device == "cuda":
-            most = min(most, LAUNCH_US / 2 / max(host + ALTERING_US * len(self._fresh.loose), 1.0))
-        return int(min(max(most, CALLS[0]), CALLS[1]))
+    def calls(self, *usual: list[Reply]) -> int:
+        """How many make a row, by what usual calls of each program have taken: enough for the exchange not to count."""
+        slowest, host = (
+            max(float(np.median([getattr(reply, name) for reply in replies])) for replies in usual)
+            for name in ("us", "host_us")
+        )
+        calls = int(min(max(ROW_US[self._bench.device] / max(slowest, 1.0), CALLS[0]), CALLS[1]))
+        launching = calls * (host + ALTERING_US * max(len(self._fresh.loose), 1))
+        self._wait_us = min(LAUNCHED * launching, MOST_WAIT_US)
+        return calls
 
     def least(self, sides: dict[str, Session], calls: int, looks: int) -> dict[str, float]:
         """Least microseconds of a call in so many rows of `calls`, by side. Raises CandidateFailed where an output is
@@ -149,7 +155,7 @@ class Rows:
             alter=self._fresh.loose,
             alter_seed=alter_seed,
             seed=seed,
-            wait_us=LAUNCH_US,
+            wait_us=self._wait_us,
             anew=self._anew,
             forward=forward,
             keep=keep,

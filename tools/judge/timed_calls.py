@@ -1,10 +1,10 @@
 """The judge's end of timed calls: who runs when, by whose clock, and what runs outside of the time that counts.
 
-A process stands still, all its threads, while it is not its turn, and while caches are emptied, which the judge does
-itself: nothing that a program does decides how cold they are, and no moment is left to work ahead. The exchange in
-which a call is timed holds nothing else, so that the judge's clock and the worker's lie close together. What goes on in
-the exchanges before and behind it is told on the CPU by the kernel's account of threads, on CUDA by how long they take
-and, since a GPU shares its time between processes, by how long caches take to be emptied.
+Caches are emptied by the judge itself, between two exchanges: nothing that a program does decides how cold they are.
+The exchange in which a call is timed holds nothing else, so that the judge's clock and the worker's lie close together.
+On the CPU a process stands still, all its threads, while it is not its turn, and what it runs in the exchanges before
+and behind a call is read off the kernel's account of its threads. On CUDA, where threads take little and kernels all,
+these exchanges are timed, together with the emptying of caches: a GPU shares its time between processes.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class TimedCalls:
 
     def __init__(self, session: Session) -> None:
         self._session, self._bench, self._worker = session, session.bench, session.worker
-        self._counts_threads = self._bench.device == "cpu"
+        self._still = self._bench.device == "cpu"
         self._ours: set[int] = set()
         self.ahead: list[float] = []
         """Microseconds that threads of the program's own ran while inputs were placed, by call."""
@@ -65,13 +65,13 @@ class TimedCalls:
         found |= {name: getattr(reply, name) + ahead for name in ("us", "host_us", "drained_us")}
         if land:
             found |= self._carried(request, patience)
-        self._worker.pause()
+        self._rest()
         return reply.model_copy(update=found), wall + ahead
 
     def _placed(self, slot: int, *, cold: bool) -> tuple[float, float]:
         """Have inputs placed and, with `cold`, caches emptied. Returns the microseconds that threads of the program's
         own have run meanwhile, and what being given inputs has taken."""
-        if not self._counts_threads:
+        if not self._still:
             began = time.perf_counter_ns()
             self._place(slot)
             if cold:
@@ -89,7 +89,7 @@ class TimedCalls:
 
     def _carried(self, request: dict[str, Any], patience: float) -> dict[str, Any]:
         """Outputs of the last call, landed, and what that has taken."""
-        if not self._counts_threads:
+        if not self._still:
             began = time.perf_counter_ns()
             carried = self._worker.run({**request, "op": "land"}, patience)
             taken = _us_since(began)
@@ -126,7 +126,7 @@ class TimedCalls:
         began = time.perf_counter_ns()
         self._worker.ask(request, self._session.patience + calls * 20 * self._bench.reference_seconds)
         taken = _us_since(began)
-        self._worker.pause()
+        self._rest()
         return taken
 
     def land_row(self, back: int) -> Reply:
@@ -153,13 +153,17 @@ class TimedCalls:
         return self._worker.run({**request, "landing": 0}, self._session.patience)
 
     def _place(self, slot: int) -> None:
-        """Have inputs placed, and the process stand still."""
+        """Have inputs placed."""
         # On the CPU shared memory is as fast as any other, and what a copy takes would be time to work in.
-        request: dict[str, Any] = {"op": "place", "copy": self._bench.device == "cuda" or self._bench.mutates}
+        request: dict[str, Any] = {"op": "place", "copy": not self._still or self._bench.mutates}
         request |= {"tensors": self._bench.slots[slot], "restore": self._session.initial_state()}
         self._worker.resume()
         self._worker.ask(request, self._session.patience)
-        self._worker.pause()
+        self._rest()
+
+    def _rest(self) -> None:
+        if self._still:
+            self._worker.pause()
 
 
 def _us_since(began: int) -> float:

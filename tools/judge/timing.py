@@ -99,7 +99,7 @@ class Timer:
         rounds = Rounds(clock=clock)
         stop = time.monotonic() + self._seconds
         self._warm(sides)
-        calls = self._rows.calls(self._usual(sides)) if clock == "series" else 0
+        calls = self._rows.calls(*([reply] for reply in self._usual(sides))) if clock == "series" else 0
         # Where outputs are large there may be no room for two.
         holds = clock == "device" and self.bench.landing_bytes <= LARGE_LANDING
         held_at = self._random.randrange(FEWEST_ROUNDS) if holds else -1
@@ -131,7 +131,7 @@ class Timer:
     def series(self, candidate: Session, rounds: Rounds) -> tuple[float, float]:
         """Least microseconds of a call in a row of them by the judge's own clock, the candidate's and the
         reference's."""
-        calls = self._rows.calls([*rounds.replies["candidate"], *rounds.replies["reference"]])
+        calls = self._rows.calls(rounds.replies["candidate"], rounds.replies["reference"])
         self._written = []
         pair = {"candidate": candidate, "reference": self._references[0]}
         least = self._rows.least(pair, calls, SERIES if self.bench.landing_bytes <= LARGE_LANDING else SERIES_OF_LARGE)

