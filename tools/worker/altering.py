@@ -9,6 +9,7 @@ import torch
 
 from tools.worker.placing import in_one_row
 
+INTEGERS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 STEPS = (48, 80)
 """One element in so many changes before each call: some in every row, tile and head."""
 
@@ -21,21 +22,21 @@ class Alterations:
     def __init__(
         self, tensors: Sequence[torch.Tensor], others: Sequence[torch.Tensor], which: Sequence[int], seed: int
     ) -> None:
-        self._pairs = [(in_one_row(tensors[i]), in_one_row(others[i])) for i in which]
-        # Memory that is asked for in a row is asked of the device the first time, and takes longer than a call.
-        self._spare = [
-            torch.empty(mine.numel() // STEPS[0] + 4, dtype=mine.dtype, device=mine.device) for mine, _ in self._pairs
-        ]
+        self._pairs = [(_bits(tensors[i]), _bits(others[i])) for i in which]
         self._random = random.Random(seed)
 
     def next(self) -> None:
         """Change all of them once more."""
         step = self._random.randint(*STEPS)
         first = self._random.random()
-        for (mine, theirs), spare in zip(self._pairs, self._spare, strict=True):
+        for mine, theirs in self._pairs:
             stride = min(step, max(1, mine.numel() // 2))
             here, there = (row[int(first * stride) :: stride] for row in (mine, theirs))
-            before = spare[: here.numel()]
-            before.copy_(here)
-            here.copy_(there)
-            there.copy_(before)
+            # With no memory in between: a part of what was cached for an output would leave no room for the next.
+            here.bitwise_xor_(there)
+            there.bitwise_xor_(here)
+            here.bitwise_xor_(there)
+
+
+def _bits(tensor: torch.Tensor) -> torch.Tensor:
+    return in_one_row(tensor).view(INTEGERS[tensor.element_size()])
