@@ -292,6 +292,17 @@ class EvaluationResult(Record):
         return self
 
 
+class Judgement(EvaluationResult):
+    """What `agent evaluate --json` prints: the result, and what was judged in which way."""
+
+    problem: str
+    file: str
+    device: Literal["cuda", "cpu"]
+    size: str
+    rule: str
+    precision: PrecisionClass | None
+
+
 class DeviceInfo(Record):
     """The device and its limits, as read from the machine, with datasheet peaks beside what was measured here."""
 

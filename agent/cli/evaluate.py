@@ -40,7 +40,7 @@ def evaluate(
         from tools.candidates import clean_source
         from tools.evaluator import Evaluator
         from tools.reports import KernelReport
-        from tools.types import Verdict
+        from tools.types import Judgement, Verdict
 
         try:
             source = clean_source(file.read_text(encoding="utf-8"))
@@ -79,7 +79,16 @@ def evaluate(
         # It lay in the folder that is gone by now; what it said is in the diagnostics.
         result = result.model_copy(update={"build": result.build.model_copy(update={"log_path": None})})
         if json:
-            print(result.model_dump_json(indent=2))
+            judged = Judgement(
+                **dict(result),
+                problem=spec.name,
+                file=str(file),
+                device=chosen.device,
+                size=chosen.size,
+                rule=chosen.rule,
+                precision=chosen.precision,
+            )
+            print(judged.model_dump_json(indent=2))
         else:
             report = KernelReport(
                 kernel=file.name,

@@ -9,7 +9,7 @@ import pytest
 from agent_cases import BROKEN, CPU, GOOD, WRONG, Agent
 from protocol_server import ProtocolServer, call, refuses, says
 
-from tools.types import EvaluationResult, Verdict
+from tools.types import Judgement, Verdict
 
 
 def candidate(agent: Agent, source: str) -> str:
@@ -24,9 +24,10 @@ def candidate(agent: Agent, source: str) -> str:
 )
 def test_evaluate_prints_the_record_as_json(agent: Agent, source: str, verdict: Verdict, code: int):
     done = agent("evaluate", str(agent.problem), candidate(agent, source), "--json", "--device", "cpu")
-    result = EvaluationResult.model_validate_json(done.out)
+    result = Judgement.model_validate_json(done.out)
     assert (result.verdict, done.code) == (verdict, code)
     assert (result.timing is not None) == (verdict is Verdict.CORRECT)
+    assert (result.problem, result.size, result.device) == (agent.problem.stem, "full", "cpu")
 
 
 def test_evaluate_tells_a_reader_what_was_found(agent: Agent):

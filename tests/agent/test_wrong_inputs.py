@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from agent_cases import BROKEN, CPU, Agent
 
-from tools.types import EvaluationResult
+from tools.types import Judgement
 
 MAILBOX = ("--mailbox", "box", "--no-wait", *CPU)
 
@@ -99,7 +99,7 @@ def test_the_log_of_a_build_that_is_gone_is_not_named(agent: Agent):
     path = agent.folder / "broken.py"
     path.write_text(BROKEN)
     done = agent("evaluate", str(agent.problem), str(path), "--json", "--device", "cpu")
-    result = EvaluationResult.model_validate_json(done.out)
+    result = Judgement.model_validate_json(done.out)
     assert result.build.diagnostics
     assert result.build.log_path is None
 
