@@ -9,6 +9,8 @@ import torch
 from tools.judge import passes
 
 SLICE = 1 << 25
+CACHED = 1 << 18
+"""Elements of a slice on the CPU, whose caches then hold what several passes look at."""
 
 
 @dataclass(frozen=True)
@@ -71,28 +73,43 @@ def error_of(rows: list[float], elements: int) -> Error:
 def _sums(flat: torch.Tensor, truth: torch.Tensor) -> list[float]:
     """What `passes.sums` gives, by PyTorch's operators and in slices."""
     found, most = [0.0] * 7, largest(flat)
-    for start in range(0, flat.numel(), SLICE):
-        o = truth[start : start + SLICE].double()
-        c = flat[start : start + SLICE].double()
-        # The largest number of a type is as good as infinite: beside it no other error would count.
-        regular = torch.isfinite(o) & (o.abs() < most)
-        usable = regular & torch.isfinite(c)
-        same = torch.where(regular, torch.isfinite(c), (o == c) | (torch.isnan(o) & torch.isnan(c)))
-        difference = torch.where(usable, c - o, 0.0)
-        o = torch.where(usable, o, 0.0)
-        row = torch.stack(
-            [
-                difference.abs().max(),
-                o.abs().max(),
-                difference.square().sum(),
-                difference.sum(),
-                o.square().sum(),
-                usable.sum().double(),
-                (~same).sum().double(),
-            ]
-        ).tolist()
-        found = merged(found, row)
+    step = min(SLICE, CACHED) if flat.device.type == "cpu" else SLICE
+    for start in range(0, flat.numel(), step):
+        o = truth[start : start + step].double()
+        c = flat[start : start + step].double()
+        found = merged(found, _sums_of_finite(c, o, most) or _sums_of_usable(c, o, most))
     return found
+
+
+def _sums_of_finite(c: torch.Tensor, o: torch.Tensor, most: float) -> list[float] | None:
+    """None where not all are finite and smaller than `most`."""
+    difference = c - o
+    low, high, least, greatest = (float(t) for t in (*torch.aminmax(o), *torch.aminmax(difference)))
+    # Not so with NaN either.
+    if not (-most < low <= high < most and -float("inf") < least <= greatest < float("inf")):
+        return None
+    squares, scale = (float(torch.dot(t, t)) for t in (difference, o))
+    return [max(-least, greatest), max(-low, high), squares, float(difference.sum()), scale, float(o.numel()), 0.0]
+
+
+def _sums_of_usable(c: torch.Tensor, o: torch.Tensor, most: float) -> list[float]:
+    # The largest number of a type is as good as infinite: beside it no other error would count.
+    regular = torch.isfinite(o) & (o.abs() < most)
+    usable = regular & torch.isfinite(c)
+    same = torch.where(regular, torch.isfinite(c), (o == c) | (torch.isnan(o) & torch.isnan(c)))
+    difference = torch.where(usable, c - o, 0.0)
+    o = torch.where(usable, o, 0.0)
+    return torch.stack(
+        [
+            difference.abs().max(),
+            o.abs().max(),
+            difference.square().sum(),
+            difference.sum(),
+            o.square().sum(),
+            usable.sum().double(),
+            (~same).sum().double(),
+        ]
+    ).tolist()
 
 
 def wrong_elements(output: torch.Tensor, oracle: torch.Tensor, limit: float) -> int:
