@@ -56,6 +56,10 @@ class _Rounding(TorchDispatchMode):
         self._generator = generator
         self._alike = alike
 
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        return False  # as in tools.device.floor: skipping Dynamo would import all of it, which takes a second
+
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         name = str(func.overloadpacket.__name__)
         if name == "_log_softmax" and args[0].dtype is torch.float64:

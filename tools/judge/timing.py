@@ -37,7 +37,7 @@ FEWEST_ROUNDS = 8
 
 MOST_ROUNDS = 400
 SECONDS = {"cpu": 1.8, "cuda": 2.5}
-THOROUGH = 4.0
+THOROUGH = {"cpu": 2.0, "cuda": 4.0}
 """How many times longer the winner is timed."""
 
 WARM_CALLS = 8
@@ -76,7 +76,7 @@ class Timer:
         self.bench = bench
         self._references = references
         self._throttle = throttle
-        self._seconds = SECONDS[bench.device] * (THOROUGH if thorough else 1.0)
+        self._seconds = SECONDS[bench.device] * (THOROUGH[bench.device] if thorough else 1.0)
         self._random = random.Random(bench.seed_of(1001))
         self._warmed = False
         first = bench.trial(OWN, 0)
