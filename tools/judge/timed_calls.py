@@ -88,13 +88,15 @@ class TimedCalls:
         return ahead, placing
 
     def _carried(self, request: dict[str, Any], patience: float) -> dict[str, Any]:
-        """Outputs of the last call, landed, and what that has taken."""
+        """Outputs of the last call, landed, and what that has taken. From memory: what was left in caches would make it
+        one time for one kernel and another for the other, and what is computed only now would not show."""
+        self._rest()
+        caches(self._bench.device).empty()
         if not self._still:
             began = time.perf_counter_ns()
             carried = self._worker.run({**request, "op": "land"}, patience)
             taken = _us_since(began)
         else:
-            self._worker.pause()
             before = self._worker.thread_times()
             carried = self._worker.run({**request, "op": "land"}, patience)
             taken = _ran(before, self._worker.thread_times())

@@ -96,7 +96,7 @@ class Timer:
         """All rounds, and no fewer than `least` unless the time is up. Raises CandidateFailed when the candidate fails,
         or a timed output is wrong."""
         sides = self._sides(candidate)
-        rounds = Rounds(clock=clock)
+        rounds = Rounds(clock=clock, device=self.bench.device)
         stop = time.monotonic() + self._seconds
         self._warm(sides)
         calls = self._rows.calls(*([reply] for reply in self._usual(sides))) if clock == "series" else 0
