@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     from tools.judge.check import Check
 
 IDENTICAL_RUNS = 20
+ALIKE = 3
+"""So many runs in a row must give the other result before it is said to come of counting calls: a race that shows in
+the last run of all gives one, too."""
+
 IDENTICAL_SECONDS = {"cpu": 0.5, "cuda": 0.4}
 HELD_OVER = (2, 5)
 """Calls that an output must survive: whoever takes turns with a few buffers is found sooner or later."""
@@ -34,17 +38,18 @@ def identical_runs(check: Check) -> None:
     trial = check.bench.trial(kinds.OWN, 0)
     first: list[torch.Tensor] = []
     stop = time.monotonic() + IDENTICAL_SECONDS[check.bench.device]
-    unequal = {POISONS[0]: 0, POISONS[1]: 0}
+    ran, unequal = dict.fromkeys(POISONS, 0), dict.fromkeys(POISONS, 0)
     later: dict[int, list[torch.Tensor]] = {}
     """Outputs from the first that was another one on, one for each poison, as long as they stay the same."""
 
     switched, counts = 0, True
     worst: Comparison | None = None
     runs = 0
-    while runs < IDENTICAL_RUNS and (runs < 4 or time.monotonic() < stop):
+    while (runs < IDENTICAL_RUNS and (runs < 4 or time.monotonic() < stop)) or 0 < runs - (switched or runs) < ALIKE:
         poison = POISONS[(runs // 2) % 2]
         reply = check.execute(trial, runs % 2, poison)
         outputs = collect(check.bench, trial, reply, runs % 2)
+        ran[poison] += 1
         if not first:
             first = [t.clone() for t in outputs]
         elif all(identical(a, b) for a, b in zip(first, outputs, strict=True)):
@@ -64,10 +69,11 @@ def identical_runs(check: Check) -> None:
         summary = f"{facts['different']} of {runs} identical runs differ in their last bits, within the error of fp32"
         check.outcome.findings.append(observe("run_to_run", summary, severity="note", **facts))
         return
-    if counts and switched >= 4:
+    if counts and switched >= 4 and runs - switched >= ALIKE:
         summary = f"the first {switched} of {runs} identical runs give one result, all later ones another, wrong one"
         raise Failed(Verdict.CHEATING, observe("call_counting", summary, **facts, first=switched), *worst.findings)
-    by_poison = unequal[POISONS[0]] == 0 and unequal[POISONS[1]] > 0
+    # One of many runs may go wrong over that poison by chance.
+    by_poison = unequal[POISONS[0]] == 0 and 2 * unequal[POISONS[1]] >= ran[POISONS[1]]
     code = "poison_dependent" if by_poison else "race"
     summary = f"{facts['different']} of {runs} identical runs give another, wrong result"
     raise Failed(Verdict.NONDETERMINISTIC, observe(code, summary, **facts), *worst.findings)
