@@ -93,3 +93,35 @@ def test_a_launch_longer_than_the_work_is_pointed_out():
 @pytest.mark.parametrize(("host_us", "queued_us"), [(100.0, 3900.0), (12.0, 9.0), (1100.0, 1000.0)])
 def test_a_launch_that_the_work_hides_is_not(host_us: float, queued_us: float):
     assert launch_bound(host_us, queued_us) is None
+
+
+def beside(*, place_us: tuple[float, float, float], land_us: tuple[float, float]) -> Rounds:
+    """Thirty rounds of calls of 20 us on CUDA, and what the three sides take beside."""
+    found = Rounds(device="cuda")
+    for _ in range(30):
+        said = dict(zip(SIDES, map(reply, (20.0,) * 3), strict=True))
+        lands = (*land_us, 0.0)
+        replies = {
+            side: said[side].model_copy(update={"place_us": place, "land_us": land})
+            for side, place, land in zip(SIDES, place_us, lands, strict=True)
+        }
+        found.add(replies, dict.fromkeys(SIDES, 600.0))
+    return found
+
+
+@pytest.mark.parametrize("place_us", [(949.0, 859.0, 923.0), (813.0, 713.0, 942.0), (769.0, 738.0, 738.0)])
+@pytest.mark.parametrize("land_us", [(459.0, 465.0), (691.0, 636.0), (551.0, 534.0)])
+def test_exchanges_of_honest_kernels_differ_and_cost_nothing(
+    place_us: tuple[float, float, float], land_us: tuple[float, float]
+):
+    """As measured on an H200."""
+    found = beside(place_us=place_us, land_us=land_us)
+    assert (found.before, found.behind) == (0.0, 0.0)
+    assert found.charged().times("candidate").max() == 20.0
+
+
+def test_what_is_computed_beside_the_call_is_charged():
+    found = beside(place_us=(1030.0, 859.0, 859.0), land_us=(810.0, 630.0))
+    assert (found.before, found.behind) == (171.0, 180.0)
+    assert found.charged().times("candidate").min() == pytest.approx(371.0)
+    assert found.charged().times("reference").max() == 20.0

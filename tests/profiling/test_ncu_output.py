@@ -21,6 +21,11 @@ target device 0.
 ==PROF== Disconnected from process 99
 ==WARNING== No kernels were profiled.
 """
+IN_USE = """==PROF== Connected to process 99 (/usr/bin/python3.12)
+==ERROR== An error was reported by the driver: Profiling failed because a driver resource was unavailable. Ensure that \
+no other tool (like DCGM) is concurrently collecting profiling data.
+==WARNING== No kernels were profiled.
+"""
 
 
 @pytest.fixture
@@ -98,6 +103,7 @@ def test_a_cut_line_loses_its_own_launch_and_no_other():
     ("output", "trouble", "code", "said"),
     [
         (DENIED, None, "no_permission", "ERR_NVGPUCTRPERM"),
+        (IN_USE, None, "in_use", ""),
         ("", Trouble(ended="timeout"), "timeout", ""),
         ("==WARNING== No kernels were profiled.\n", None, "no_kernel", ""),
         ("==ERROR== The application returned an error code (11).\n", None, "failed", "error code (11)"),

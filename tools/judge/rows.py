@@ -30,7 +30,7 @@ ROW_US = {"cpu": 20_000.0, "cuda": 10_000.0}
 """What the calls of a row take together, about."""
 
 CALLS = (4, 64)
-KEPT_BYTES = 256 << 20
+KEPT_BYTES = {"cpu": 256 << 20, "cuda": 1 << 30}
 """So large may the outputs be that are kept of a row; those of one call always are."""
 
 ALTERING_US = 60.0
@@ -105,7 +105,7 @@ class Rows:
         bench, two = self._bench, self._fresh.two()
         alter_seed, seed = self._random.getrandbits(31), self._seed()
         # What may lie in the inputs themselves is gone with the next call.
-        kept = 1 if self._anew else min(calls, max(1, KEPT_BYTES // max(bench.landing_bytes, 1)))
+        kept = 1 if self._anew else min(calls, max(1, KEPT_BYTES[bench.device] // max(bench.landing_bytes, 1)))
         back = self._random.randrange(kept)
         rows: dict[str, Row] = {}
         pair = two()

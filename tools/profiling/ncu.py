@@ -132,6 +132,8 @@ def failure(output: str, trouble: Trouble | None) -> Unavailable:
     """Why no report came, from what the instrument printed."""
     if _PERMISSION in output:
         return Unavailable(code="no_permission", said=_said(output))
+    if "driver resource was unavailable" in output:
+        return Unavailable(code="in_use")
     if trouble is not None and trouble.ended == "timeout":
         return Unavailable(code="timeout")
     if "No kernels were profiled" in output:

@@ -117,6 +117,7 @@ class Unavailable(Record):
         "not_installed",
         "no_namespaces",
         "no_permission",
+        "in_use",
         "no_kernel",
         "timeout",
         "failed",
