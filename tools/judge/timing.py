@@ -25,7 +25,7 @@ from tools.judge.fresh import FreshInputs
 from tools.judge.inputs import OWN
 from tools.judge.module_state import State
 from tools.judge.rounds import SIDES, Clock, Rounds
-from tools.judge.rows import Rows
+from tools.judge.rows import LARGE_LANDING, Rows
 from tools.judge.session import Session
 from tools.judge.timed_outputs import TimedOutputs, changed_inputs, inputs_kept, landed
 from tools.types import PrecisionClass, Verdict
@@ -44,7 +44,6 @@ WARM_CALLS = 8
 """More than a worker holds back of its memory (tools.worker.placing): no timed call is the first to ask for some."""
 
 WARM_SECONDS = {"cpu": 0.3, "cuda": 0.4}
-LARGE_LANDING = 1 << 30
 LOOKED_AT = 0.2
 """In this share of rounds, and in the first, it is looked at what a call has made of its inputs."""
 
