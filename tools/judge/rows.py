@@ -121,7 +121,8 @@ class Rows:
             rows[side] = Row(calls, taken, idle)
             if side in COMPARED and not large:
                 began = time.perf_counter_ns()
-                found[side] = self._landed(sides[side], back, keep=not found)
+                # Inputs that are outputs are overwritten by the next side's.
+                found[side] = self._landed(sides[side], back, keep=not found or bool(self._mutated))
                 behind[side] = (time.perf_counter_ns() - began) / 1e3
         del pair  # there may be no room for it beside two outputs
         if large:

@@ -96,11 +96,11 @@ class TimedCalls:
             changes.next()
             for mine, given in zip(self._placed, shared, strict=True) if anew else ():
                 copy(given, mine)
+            if request.get("seed") is not None:
+                seed_all(int(request["seed"]))
             if not request["forward"]:
                 continue
             del kept[: max(len(kept) + 1 - max(keep, 1), 0)]  # there may be no room for another
-            if request.get("seed") is not None:
-                seed_all(int(request["seed"]))
             kept.append(forward(inputs))
         self._stopwatch.synchronize()
         self._row = kept if keep else []
