@@ -43,7 +43,8 @@ Make = Callable[..., Bench]
 @pytest.fixture
 def make(monkeypatch: pytest.MonkeyPatch) -> Iterator[Make]:
     made: list[Bench] = []
-    monkeypatch.setattr(secrets, "randbits", lambda bits: 12345)  # both benches draw the same
+    monkeypatch.setattr(secrets, "randbits", lambda bits: 12345)
+    monkeypatch.setattr(secrets, "token_bytes", lambda count: bytes(count))  # both benches draw the same
 
     def build(forward: str, *, tight: bool) -> Bench:
         monkeypatch.setattr(bench_module, "check_size", lambda *_: tight)

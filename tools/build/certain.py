@@ -6,6 +6,7 @@ functions, a name that those headers do not have, and bad syntax in a source who
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Callable
 from functools import lru_cache
@@ -67,9 +68,10 @@ def certain_errors(
         if match := _UNDECLARED.match(diagnostic.message):
             if not names.knows(match["gcc"] or match["nvcc"]):
                 sure.append(diagnostic)
-        elif diagnostic.code == "syntax" and syntax_is_theirs:
+        elif diagnostic.code == "syntax" and syntax_is_theirs and "class-name" not in diagnostic.message:
             sure.append(diagnostic)
-    return [d for d in errors if d in sure]
+    # A name that the thin headers lack makes errors of what comes after it.
+    return list(itertools.takewhile(lambda d: d in sure, errors))
 
 
 def _sure(diagnostic: Diagnostic, stock: list[str]) -> bool:

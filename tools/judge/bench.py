@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import hashlib
 import secrets
 import time
 from collections import OrderedDict
@@ -54,7 +55,7 @@ class Bench:
         self.seed = secrets.randbits(31)
         """Seeds the construction of both models; known to the worker, as KernelBench has it."""
 
-        self._secret = secrets.randbits(48)
+        self._secret = secrets.token_bytes(16)
         self.landing_bytes = self.input_bytes = 0
         self._prepare()
         first = self.trial(OWN, 0)
@@ -94,12 +95,13 @@ class Bench:
         self.floor = dataclasses.replace(self.floor, reduction=max(length, 1))
 
     def seed_of(self, index: int) -> int:
-        """The secret seed of trial `index`: unknown to every candidate."""
-        return (self._secret * 2654435761 + index * 40503 + 12345) % (2**31 - 1)
+        """The secret seed of trial `index`: unknown to every candidate, also to one that has found another's by trying
+        them all."""
+        return int.from_bytes(hashlib.blake2b(str(index).encode(), key=self._secret, digest_size=7).digest())
 
     def refresh_seeds(self) -> None:
         """New secret seeds, for the final confirmation."""
-        self._secret = secrets.randbits(48)
+        self._secret = secrets.token_bytes(16)
         self._trials.clear()
 
     def trial(self, kind: str, index: int) -> Trial:

@@ -160,10 +160,6 @@ class Worker:
         """Make built libraries visible to the process. Returns them with the paths that they have there."""
         return modules if self._lent is None else self._lent.lend(modules)
 
-    def thread_times(self) -> dict[int, float]:
-        """Microseconds on a processor of each thread of the process so far, by its id, as the kernel counts them."""
-        return threads.times(self.child.pid)
-
     def pause(self) -> None:
         """Have the process and all its threads stand still until it is resumed, or asked for something. Returns once
         they do: a thread in a long system call goes on until that ends."""

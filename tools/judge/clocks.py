@@ -38,7 +38,9 @@ def exchange_mismatch(rounds: Rounds, device: str) -> Finding | None:
     hidden = beyond["candidate"] - max(beyond["reference"], beyond["second"])
     if hidden <= EXCHANGE_SHARE * reported + EXCHANGE_US[device]:
         return None
-    return _mismatch(reported, hidden, "at least {:.0f} us more pass by the judge's own clock, by which it is timed")
+    return _mismatch(
+        reported, hidden, "at least {:.0f} us more pass by the judge's own clock: of both the lower speed-up counts"
+    )
 
 
 def series_mismatch(rounds: Rounds, each: tuple[float, float], device: str) -> Finding | None:
@@ -55,7 +57,7 @@ def series_mismatch(rounds: Rounds, each: tuple[float, float], device: str) -> F
     most = min((1 + HIDDEN_SHARE[device]) * busy * reported + HIDDEN_US[device], MOST_TIMES * busy * reported)
     if mine <= most:
         return None
-    text = "a call in a row of them takes {:.0f} us more by the judge's own clock, by which such rows are timed"
+    text = "a call in a row of them takes {:.0f} us more by the judge's own clock: of both the lower speed-up counts"
     return _mismatch(reported, mine - reported, text)
 
 
@@ -110,7 +112,7 @@ def launch_bound(host_us: float, queued_us: float) -> Finding | None:
 
 
 def _mismatch(reported: float, hidden: float, text: str) -> Finding:
-    summary = f"reports {reported:.1f} us a call, but {text.format(hidden)} instead"
+    summary = f"reports {reported:.1f} us a call, but {text.format(hidden)}"
     return observe(
         "clock_mismatch", summary, severity="warning", reported_us=round(reported, 1), hidden_us=round(hidden, 1)
     )

@@ -21,6 +21,9 @@ from tools.types import ErrorStats, Finding, PrecisionClass, TrialResult, WorstE
 from tools.worker.arena import tensor_at
 from tools.worker.trees import numbers, structure
 
+APART = 4.0
+"""An integer may be so many times as far from the oracle's as the reference is at most."""
+
 OTHER_MATHEMATICS = frozenset(
     ("all_zeros", "constant_output", "constant_factor", "constant_offset", "sign_flipped", "swapped_axes")
 )
@@ -138,9 +141,20 @@ def excess(bench: Bench, trial: Trial, i: int, output: torch.Tensor) -> int:
     reference, oracle = trial.reference[i], trial.oracle[i].to(trial.reference[i].dtype)
     wrong = (output != reference) & (output != oracle)
     count, allowed = int(wrong.sum()), int((reference != oracle).sum())
-    if count > allowed:
-        count = int((wrong & ~ambiguous(bench, trial, i)).sum())
-    return count if count > allowed else 0
+    if not count:
+        return 0
+    # What is much further off than these two are from each other is no matter of rounding.
+    far = wrong & (apart(output, oracle) > APART * apart(reference, oracle).max())
+    if count <= allowed and not bool(far.any()):
+        return 0
+    unexplained = ~ambiguous(bench, trial, i)
+    count, gross = (int((mask & unexplained).sum()) for mask in (wrong, far))
+    return max(gross, count if count > allowed else 0)
+
+
+def apart(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    """How far integers or bools are from each other, element by element."""
+    return (a.double() - b.double()).abs()
 
 
 def at_edges(bench: Bench, trial: Trial, i: int, output: torch.Tensor, error: Error, limit: Limit) -> bool:
@@ -187,7 +201,7 @@ def _form(bench: Bench, trial: Trial, reply: Reply) -> Finding | None:
         summary = f"forward returns {got}, the reference returns {wanted}"
         return observe("wrong_structure", summary[:500], got=got[:200], wanted=wanted[:200])
     for mine, theirs in zip(numbers(reply.outputs), numbers(trial.outputs), strict=True):
-        if not _equal_number(mine, theirs):
+        if not equal_number(mine, theirs):
             return observe("wrong_value", f"returns {mine!r} where the reference returns {theirs!r}")
     for i, (place, reference) in enumerate(zip(reply.tensors, expected, strict=True)):
         dtype = str(reference.dtype).removeprefix("torch.")
@@ -218,7 +232,7 @@ def _form(bench: Bench, trial: Trial, reply: Reply) -> Finding | None:
     return None
 
 
-def _equal_number(mine: object, theirs: object) -> bool:
+def equal_number(mine: object, theirs: object) -> bool:
     """Floats as far as TF32 would tell them apart, everything else exactly."""
     if isinstance(mine, float) and isinstance(theirs, float):
         return math.isclose(mine, theirs, rel_tol=2e-3, abs_tol=1e-6) or (mine != mine and theirs != theirs)
@@ -254,7 +268,8 @@ def _worst(trial: Trial, outputs: list[torch.Tensor], which: int) -> WorstElemen
     at = tuple(index)
 
     def value(tensor: torch.Tensor) -> float | str:
-        number = float(tensor[at])
+        number = tensor[at].item()
+        number = abs(number) if isinstance(number, complex) else float(number)
         return number if number - number == 0 else str(number)
 
     return WorstElement(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import torch
 
-from tools.judge.errors import wrong_mask
+from tools.judge.errors import real, wrong_mask
 from tools.types import Finding
 
 SAMPLE = 1 << 24
@@ -19,7 +19,7 @@ def diagnose(output: torch.Tensor, oracle: torch.Tensor, limit: float, inputs: l
     count = output.numel()
     if count == 0:
         return []
-    c, o = output[_lead(output)].double(), oracle[_lead(output)].double()
+    c, o = real(output)[_lead(output)].double(), real(oracle)[_lead(output)].double()
     wrong = wrong_mask(c, o, limit)
     found: list[Finding] = []
     bad = int(wrong.sum())

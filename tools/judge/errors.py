@@ -48,9 +48,19 @@ def unknown(elements: int, scale: float = 0.0, peak: float = 0.0) -> Error:
 
 def sums(output: torch.Tensor, target: torch.Tensor) -> list[float]:
     """What an error is made of; those of two parts of an output can be `merged`."""
-    flat, truth = output.reshape(-1), target.reshape(-1)
+    flat, truth = real(output).reshape(-1), real(target).reshape(-1)
     found = passes.sums(flat, truth)
-    return _sums(flat, truth) if found is None or found[1] >= largest(output) else found
+    return _sums(flat, truth) if found is None or found[1] >= largest(flat) else found
+
+
+def real(tensor: torch.Tensor) -> torch.Tensor:
+    """Complex numbers as pairs of real ones, in a dimension more; everything else as it is."""
+    return torch.view_as_real(tensor.resolve_conj()) if tensor.is_complex() else tensor
+
+
+def wide(tensor: torch.Tensor) -> torch.Tensor:
+    """In fp64, or two of it where complex."""
+    return tensor.to(torch.complex128) if tensor.is_complex() else tensor.double()
 
 
 def largest(tensor: torch.Tensor) -> float:
@@ -123,7 +133,7 @@ def wrong_elements(output: torch.Tensor, oracle: torch.Tensor, limit: float) -> 
 
 def wrong_mask(output: torch.Tensor, oracle: torch.Tensor, limit: float) -> torch.Tensor:
     """Elementwise: differs by more than `limit`, or is not finite where the oracle is (and the other way round)."""
-    c, o = output.double(), oracle.double()
+    c, o = wide(output), wide(oracle)
     both = torch.isfinite(o) & torch.isfinite(c)
     same = (o == c) | (torch.isnan(o) & torch.isnan(c))
     return torch.where(both, (c - o).abs() > limit, ~same)
@@ -134,7 +144,7 @@ def worst_element(output: torch.Tensor, oracle: torch.Tensor) -> list[int]:
     flat, truth = output.reshape(-1), oracle.reshape(-1)
     best, where = -1.0, 0
     for start in range(0, flat.numel(), SLICE):
-        c, o = flat[start : start + SLICE].double(), truth[start : start + SLICE].double()
+        c, o = wide(flat[start : start + SLICE]), wide(truth[start : start + SLICE])
         same = (o == c) | (torch.isnan(o) & torch.isnan(c))
         far = torch.where(same, 0.0, torch.nan_to_num((c - o).abs(), nan=float("inf")))
         value, position = far.max(0)

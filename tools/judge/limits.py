@@ -57,6 +57,10 @@ NOISE_RMS, NOISE_MAX = 4.0, 8.0
 """So many times the spread of it is within what luck does to one number."""
 
 FEW_ELEMENTS = 16
+MANY = 1000
+LONELY, STEP = 0.05, 2.0**-16
+"""Of many elements one with so much of all squared error, and an error so large, is at an edge."""
+
 TRUNCATED = 1.5 * 2.0**-10
 MOST_AT_EDGES = 2
 FEW_AT_EDGES = 10_000

@@ -18,7 +18,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from problems import ProblemError
 from tools.judge.errors import Error, measure
 from tools.judge.inputs import SPECIAL, other_draws
-from tools.judge.limits import NOISE_MAX, NOISE_RMS
+from tools.judge.limits import LONELY, MANY, NOISE_MAX, NOISE_RMS, STEP
 from tools.judge.oracle import NoDouble, exhausted
 from tools.judge.trial import Trial
 
@@ -109,7 +109,7 @@ def noise(bench: Bench, trial: Trial, *, alike: bool = False) -> Pairs:
             if exhausted(error):
                 raise
             return []
-        drawn.append([measure(f, o) for f, o in zip(found, oracle, strict=True)])
+        drawn.append([_steady(f, o) for f, o in zip(found, oracle, strict=True)])
     return [_spread([e for e in errors if not e.unsound]) for errors in zip(*drawn, strict=True)]
 
 
@@ -122,6 +122,19 @@ def within_noise(bench: Bench, trial: Trial, i: int, error: Error) -> bool:
         if found and error.rms <= NOISE_RMS * found[i][0] and error.maximum <= NOISE_MAX * found[i][1]:
             return True
     return False
+
+
+def _steady(output: torch.Tensor, oracle: torch.Tensor) -> Error:
+    """The error without that of elements at the edge of two steps, which went the other way: one of them would make a
+    step what rounding costs."""
+    error = measure(output, oracle)
+    for _ in range(8):
+        lonely = error.maximum**2 >= LONELY * error.elements * error.rms**2
+        if error.unsound or error.elements < MANY or not lonely or error.maximum <= STEP * error.scale:
+            break
+        output = torch.where((output - oracle).abs() > error.maximum / 2, oracle, output)
+        error = measure(output, oracle)
+    return error
 
 
 def _spread(errors: list[Error]) -> tuple[float, float]:

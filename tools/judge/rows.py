@@ -8,13 +8,14 @@ them takes is measured by a row in which nothing is called, and left out.
 from __future__ import annotations
 
 import random
-import time
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 
+from tools.judge.rounds import BESIDE_SHARE, BESIDE_US
 from tools.judge.timed_outputs import changed_inputs, landed
 from tools.worker.altering import Alterations
 
@@ -111,7 +112,7 @@ class Rows:
         kept = 1 if self._anew else min(calls, max(1, KEPT_BYTES[bench.device] // max(bench.landing_bytes, 1)))
         back = self._random.randrange(kept)
         rows: dict[str, Row] = {}
-        found: dict[str, list[torch.Tensor]] = {}
+        found: dict[str, tuple[Reply, list[torch.Tensor]]] = {}
         behind: dict[str, float] = {}
         large = bench.landing_bytes > LARGE_LANDING
         pair = two()
@@ -120,17 +121,18 @@ class Rows:
             taken = self._row(sides[side], pair, calls, alter_seed, seed, kept if side in COMPARED else 0)
             rows[side] = Row(calls, taken, idle)
             if side in COMPARED and not large:
-                began = time.perf_counter_ns()
                 # Inputs that are outputs are overwritten by the next side's.
-                found[side] = self._landed(sides[side], back, keep=not found or bool(self._mutated))
-                behind[side] = (time.perf_counter_ns() - began) / 1e3
+                land = partial(self._landed, sides[side], back, keep=not found or bool(self._mutated))
+                found[side], behind[side] = sides[side].timed.accounted(land)
         del pair  # there may be no room for it beside two outputs
         if large:
             found = {side: self._landed(sides[side], back, keep=side != COMPARED[-1]) for side in COMPARED}
         else:
-            # What a row has not waited for is waited for here.
-            late = max(behind["candidate"] - behind["reference"], 0.0)
+            late = self._late(behind["candidate"], behind["reference"], calls)
             rows["candidate"] = replace(rows["candidate"], taken=rows["candidate"].taken + late)
+        # Where nothing is called there is no more to do for one than for another.
+        idle = min(row.idle for row in rows.values())
+        rows = {side: replace(row, idle=idle) for side, row in rows.items()}
 
         def given() -> list[torch.Tensor]:
             first, second = two()
@@ -139,16 +141,26 @@ class Rows:
                 changes.next()
             return first
 
-        self._outputs.verify(found["candidate"], found["reference"], given, seed)
+        (mine, outputs), (theirs, expected) = (found[side] for side in COMPARED)
+        self._outputs.verify_form(mine, theirs)
+        self._outputs.verify(outputs, expected, given, seed)
         return rows
 
-    def _landed(self, session: Session, back: int, *, keep: bool) -> list[torch.Tensor]:
-        """The outputs of a kept call, with the inputs that count as outputs."""
-        outputs = landed(self._bench, session.timed.land_row(back), keep=keep)
+    def _late(self, mine: float, theirs: float, calls: int) -> float:
+        """Microseconds that a row of calls owes for what carrying one output away takes longer than the reference's.
+        What the row has not waited for is waited for then; and what one answer is computed in only then, each of the
+        calls would have taken."""
+        late, device = max(mine - theirs, 0.0), self._bench.device
+        return late * calls if late > BESIDE_SHARE[device] * theirs + BESIDE_US[device] else late
+
+    def _landed(self, session: Session, back: int, *, keep: bool) -> tuple[Reply, list[torch.Tensor]]:
+        """What was returned by a kept call, and its outputs with the inputs that count as such."""
+        reply = session.timed.land_row(back)
+        outputs = landed(self._bench, reply, keep=keep)
         if not self._mutated:
-            return outputs
+            return reply, outputs
         session.timed.changed_inputs(0)
-        return outputs + changed_inputs(self._bench, self._mutated, 0, keep=keep)
+        return reply, outputs + changed_inputs(self._bench, self._mutated, 0, keep=keep)
 
     def _row(
         self,

@@ -23,6 +23,9 @@ from tools.judge.limits import (
     FLOOR_CLASS,
     FLOOR_MAX,
     FLOOR_RMS,
+    LONELY,
+    MANY,
+    STEP,
     UNIT_ROUNDOFF,
     Floor,
     rounded,
@@ -42,10 +45,6 @@ NEAR_TIE_DRAWS = 16
 LOSES_DIGITS = 8 * 2.0**-24
 SPAN_DRAWS, GROWTH = 3, 2.0**-12
 """Of eight tensors any two go apart in one of three draws."""
-
-MANY = 1000
-LONELY, STEP = 0.05, 2.0**-16
-"""An element with so much of all squared error, and an error so large, is at an edge."""
 
 JITTERS, JITTER_SECONDS = 8, 1.0
 TEN_BITS = 2.0**-11.5

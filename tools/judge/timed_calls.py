@@ -10,9 +10,10 @@ these exchanges are timed, together with the emptying of caches: a GPU shares it
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
 
+from tools.judge import threads
 from tools.judge.caches import caches
 from tools.judge.client import Reply
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from tools.judge.session import Session
 
 
+T = TypeVar("T")
 HEAD_START_US = 100.0
 """The host has so much time to launch a call on CUDA before the device gets to it."""
 
@@ -36,7 +38,7 @@ class TimedCalls:
 
     def begin(self) -> None:
         """Note which threads the worker has before the program is loaded."""
-        self._ours = set(self._worker.thread_times())
+        self._ours = set(threads.times(self._worker.child.pid))
 
     def time(
         self,
@@ -77,32 +79,38 @@ class TimedCalls:
             if cold:
                 caches("cuda").empty()
             return 0.0, _us_since(began)
-        before = self._worker.thread_times()
+        pid = self._worker.child.pid
+        before, spent = threads.times(pid), threads.process_time(pid)
         self._place(slot)
-        after = self._worker.thread_times()
+        after, spent = threads.times(pid), threads.process_time(pid) - spent
         if cold:
             caches("cpu").empty()
-        placing = _ran(before, after, self._ours)
-        ahead = _ran(before, after) - placing
+        placing = sum(us - before.get(t, 0.0) for t, us in after.items() if t in self._ours)
+        ahead = max(spent - placing, 0.0)  # by threads that have ended, too
         self.ahead.append(ahead)
         return ahead, placing
 
     def _carried(self, request: dict[str, Any], patience: float) -> dict[str, Any]:
         """Outputs of the last call, landed, and what that has taken. From memory: what was left in caches would make it
         one time for one kernel and another for the other, and what is computed only now would not show."""
-        if not self._still:
-            # Work that the reply has not waited for delays either of both.
-            began = time.perf_counter_ns()
-            caches("cuda").empty()
-            carried = self._worker.run({**request, "op": "land"}, patience)
-            taken = _us_since(began)
-        else:
-            self._worker.pause()
-            caches("cpu").empty()
-            before = self._worker.thread_times()
-            carried = self._worker.run({**request, "op": "land"}, patience)
-            taken = _ran(before, self._worker.thread_times())
+        self._rest()
+
+        def carry() -> Reply:
+            # On CUDA work that the reply has not waited for delays the one or the other.
+            caches(self._bench.device).empty()
+            return self._worker.run({**request, "op": "land"}, patience)
+
+        carried, taken = self.accounted(carry)
         return {"outputs": carried.outputs, "tensors": carried.tensors, "land_us": taken}
+
+    def accounted(self, what: Callable[[], T]) -> tuple[T, float]:
+        """What an exchange gives, and the microseconds that it takes: of all threads of the process, also those that
+        have ended, or on CUDA by our own clock."""
+        if not self._still:
+            began = time.perf_counter_ns()
+            return what(), _us_since(began)
+        before = threads.process_time(self._worker.child.pid)
+        return what(), threads.process_time(self._worker.child.pid) - before
 
     def row(
         self,
@@ -172,8 +180,3 @@ class TimedCalls:
 
 def _us_since(began: int) -> float:
     return (time.perf_counter_ns() - began) / 1e3
-
-
-def _ran(before: dict[int, float], after: dict[int, float], threads: set[int] | None = None) -> float:
-    """Microseconds that threads (all of them unless they are named) have run in between."""
-    return sum(us - before.get(t, 0.0) for t, us in after.items() if threads is None or t in threads)

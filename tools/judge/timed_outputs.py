@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
 from tools.judge.client import CandidateFailed
-from tools.judge.compare import admits
+from tools.judge.compare import APART, admits, apart, equal_number
 from tools.judge.errors import identical, measure, wrong_elements
 from tools.judge.findings import observe
 from tools.judge.inputs import HUGE, OWN
@@ -16,6 +17,7 @@ from tools.judge.state_check import comparable, state_limit
 from tools.judge.trial import Trial
 from tools.types import PrecisionClass, Verdict
 from tools.worker.arena import tensor_at
+from tools.worker.trees import numbers, structure
 
 if TYPE_CHECKING:
     import torch
@@ -27,6 +29,20 @@ if TYPE_CHECKING:
 
 SUMMARY = 64
 TIMED = "timed"
+
+
+@dataclass(frozen=True)
+class Exact:
+    """How many integers or bools may be others, and how far off, where that is known (not 0)."""
+
+    count: int
+    farthest: float = 0.0
+
+    def admits(self, mine: torch.Tensor, theirs: torch.Tensor) -> bool:
+        count = int((mine != theirs).sum())
+        if not count or not self.farthest:
+            return count <= self.count
+        return count <= self.count and float(apart(mine, theirs).max()) <= self.farthest
 
 
 class TimedOutputs:
@@ -62,6 +78,18 @@ class TimedOutputs:
         finding = observe("time_checked_output_wrong", "right when checked, wrong while it was timed")
         raise CandidateFailed(Verdict.CHEATING, finding)
 
+    def verify_form(self, candidate: Reply, reference: Reply) -> None:
+        """Raises CandidateFailed unless structure and numbers of both replies are the same."""
+        try:
+            same = structure(candidate.outputs) == structure(reference.outputs) and all(
+                map(equal_number, numbers(candidate.outputs), numbers(reference.outputs))
+            )
+        except (KeyError, TypeError, RecursionError, ValueError):
+            same = False
+        if not same:
+            summary = "returns the right structure and numbers when checked, and others while it was timed"
+            raise CandidateFailed(Verdict.CHEATING, observe("time_checked_output_wrong", summary))
+
     def _right(self, candidate: list[torch.Tensor], given: list[torch.Tensor], seed: int | None) -> bool:
         """What the allowance, which is that of another draw, refuses may be right all the same."""
         bench = self._bench
@@ -83,11 +111,11 @@ class TimedOutputs:
             finding = observe("time_checked_output_wrong", summary, buffer=name)
             raise CandidateFailed(Verdict.CHEATING, finding)
 
-    def _good(self, mine: torch.Tensor, theirs: torch.Tensor, allowed: Limit | int, *, outlier: bool) -> bool:
+    def _good(self, mine: torch.Tensor, theirs: torch.Tensor, allowed: Limit | Exact, *, outlier: bool) -> bool:
         if mine.shape != theirs.shape or mine.dtype != theirs.dtype:
             return False
-        if isinstance(allowed, int):
-            return int((mine != theirs).sum()) <= allowed
+        if isinstance(allowed, Exact):
+            return allowed.admits(mine, theirs)
         found = measure(mine, theirs)
         if outlier:
             # Its scale is another one in every round.
@@ -138,19 +166,20 @@ def is_summary(trial: Trial) -> bool:
     return SUMMARY * outputs <= sum(t.numel() for t in trial.tensors if t.is_floating_point())
 
 
-def _state_allowance(bench: Bench, trial: Trial, i: int, demanded: PrecisionClass | None) -> Limit | int:
+def _state_allowance(bench: Bench, trial: Trial, i: int, demanded: PrecisionClass | None) -> Limit | Exact:
     change = trial.state[i]
     if not change.after.is_floating_point():
-        return int((change.after != change.truth.to(change.after.dtype)).sum())
+        return Exact(int((change.after != change.truth.to(change.after.dtype)).sum()))
     limit, error = state_limit(bench, trial, i, demanded), change.error
     return Limit(1.5 * (limit.rms + error.rms), 2 * (limit.maximum + error.maximum))
 
 
-def _allowance(bench: Bench, trial: Trial, i: int, demanded: PrecisionClass | None) -> Limit | int:
-    """How far output `i` of a timed call may be from the reference's: a limit, or a count of elements of an exact
-    one."""
+def _allowance(bench: Bench, trial: Trial, i: int, demanded: PrecisionClass | None) -> Limit | Exact:
+    """How far output `i` of a timed call may be from the reference's."""
     reference = trial.reference[i]
     if not reference.is_floating_point():
-        return 2 * int((reference != trial.oracle[i].to(reference.dtype)).sum()) + 2
+        oracle = trial.oracle[i].to(reference.dtype)
+        farthest = float(apart(reference, oracle).max()) if reference.numel() else 0.0
+        return Exact(2 * int((reference != oracle).sum()) + 2, 2 * APART * farthest)
     limit, error = bench.limit(trial, i, demanded), trial.errors[i]
     return Limit(1.5 * (limit.rms + error.rms), 2 * (limit.maximum + error.maximum))

@@ -191,7 +191,9 @@ class Timer:
                 # What has landed is lost when the other of the two lands, or a state does.
                 outputs = landed(self.bench, replies[side], keep=not found or bool(self.bench.problem.changing))
                 found[side] = outputs + changed_inputs(self.bench, self._mutated, slot, keep=side != order[-1])
-                states[side] = sides[side].changed_state()
+                states[side], more = sides[side].timed.accounted(sides[side].changed_state)
+                replies[side] = replies[side].model_copy(update={"land_us": replies[side].land_us + more})
+        self.outputs.verify_form(replies["candidate"], replies["reference"])
         self.verify(found["candidate"], found["reference"], seed)
         if hold or not len(rounds) or self._random.random() < LOOKED_AT:
             # A view of an input lasts as long as that: the judge itself writes there.
