@@ -5,11 +5,13 @@ All of it is measured on the reference itself, against its fp64 oracle.
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import itertools
 import math
 import time
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
 
 import torch
@@ -31,7 +33,8 @@ from tools.judge.limits import (
     rounded,
 )
 from tools.judge.noise import noise
-from tools.judge.oracle import NoDouble, exhausted
+from tools.judge.oracle import NoDouble, as_double, exhausted
+from tools.judge.ties import ORDERS, OtherOrder
 from tools.judge.trial import Trial
 from tools.types import PrecisionClass
 
@@ -227,23 +230,30 @@ def in_range(tensor: torch.Tensor, change: Callable[[torch.Tensor], torch.Tensor
 
 def ambiguous(bench: Bench, trial: Trial, output: int, least: float = 0.0) -> torch.Tensor:
     """Elements of an output whose answer hangs on the last bits of the inputs, as a mask: near ties of an index or a
-    comparison, and values at the edge of two steps, where another order of the same arithmetic may say otherwise. The
-    oracle changes there by more than `least`, in the output's units."""
+    comparison, and values at the edge of two steps, where another order of the same arithmetic may say otherwise; and
+    what hangs on the order of equal values, where none is promised. The oracle changes there by more than `least`, in
+    the output's units."""
     generator = other_draws(trial.seed, bench.device)
     mask = torch.zeros_like(trial.reference[output], dtype=torch.bool)
     if bench.oracle == "fp32" or bench.uses_rng:
         return mask
     near = NEAR_TIE_SPECIAL if trial.kind in SPECIAL else NEAR_TIE
-    for _ in range(NEAR_TIE_DRAWS):
+    ways: list[tuple[AbstractContextManager[object], Callable[[torch.Tensor], torch.Tensor]]] = [
+        (contextlib.nullcontext(), lambda t: in_range(t, lambda t: shake(t.double(), near, generator)))
+    ]
+    if ORDERS.search(bench.source):
+        ways.append((OtherOrder(generator), as_double))
+    for mode, prepare in ways * NEAR_TIE_DRAWS:
         try:
-            found = bench.double.run(
-                bench.oracle_model,
-                trial.spec,
-                trial.tensors,
-                mutated=trial.mutated,
-                reference=trial.reference,
-                prepare=lambda t: in_range(t, lambda t: shake(t.double(), near, generator)),
-            )[output]
+            with mode:
+                found = bench.double.run(
+                    bench.oracle_model,
+                    trial.spec,
+                    trial.tensors,
+                    mutated=trial.mutated,
+                    reference=trial.reference,
+                    prepare=prepare,
+                )[output]
         except (ProblemError, NoDouble, MemoryError, torch.OutOfMemoryError):
             raise
         except Exception as error:
