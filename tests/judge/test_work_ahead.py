@@ -54,8 +54,12 @@ def timed(evaluator: Evaluator, folder: Path, sleeps: str) -> TimingResult:
 
 
 def test_a_thread_at_work_before_the_call_is_told_and_counted_in(evaluator: Evaluator, tmp_path: Path):
-    found = timed(evaluator, tmp_path, "false")
-    (finding,) = [f for f in found.findings if f.code == "work_ahead"]
+    for attempt in range(4):
+        found = timed(evaluator, tmp_path / str(attempt), "false")
+        told = [f for f in found.findings if f.code == "work_ahead"]
+        if told:
+            break  # on a busy machine the thread may not get a processor when it would tell
+    (finding,) = told
     # While inputs are given; it stands still while caches are emptied, which takes much longer.
     assert finding.observed["ahead_us"] > 50
     assert found.candidate_us.value > finding.observed["ahead_us"]
