@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator
 
 import pytest
@@ -9,8 +10,9 @@ import torch
 
 from tools.judge.bench import Bench
 from tools.judge.compare import at_edges
-from tools.judge.errors import measure
+from tools.judge.errors import Error, measure
 from tools.judge.inputs import OWN
+from tools.judge.limits import at_an_edge
 from tools.judge.sensitivity import _strict  # pyright: ignore[reportPrivateUsage]
 
 STEP = 0.037
@@ -80,3 +82,11 @@ def test_a_reference_that_is_itself_a_step_off_allows_no_step_elsewhere(bench: B
 
 def test_many_do_not(bench: Bench):
     assert not passes(bench, nearest=True, count=5000)
+
+
+@pytest.mark.parametrize(("maximum", "edge"), [(1e300, True), (1e-3, True), (1e-9, False)])
+def test_one_of_many_elements_that_makes_the_error_is_at_an_edge_however_large(maximum: float, edge: bool):
+    error = Error(maximum, maximum / 100, 0.0, 1e-5, max(maximum, 1.0), 10_000, 0)
+    assert at_an_edge(error) is edge
+    assert not at_an_edge(dataclasses.replace(error, elements=10))
+    assert not at_an_edge(dataclasses.replace(error, unsound=1))

@@ -15,7 +15,7 @@ from tools.types import Finding
 EXCHANGE_SHARE = 0.05
 EXCHANGE_US = {"cpu": 60.0, "cuda": 100.0}
 """So much longer than the reference's may the exchanges with a program take beyond its calls: by a share of what it
-reports, and by this much. Those of seven honest kernels were within 40 us on an H200."""
+reports, and by this much. Those of six honest kernels were up to 43 us longer on an H200."""
 
 HIDDEN_SHARE = {"cpu": 0.6, "cuda": 0.25}
 HIDDEN_US = {"cpu": 20.0, "cuda": 5.0}

@@ -59,7 +59,7 @@ NOISE_RMS, NOISE_MAX = 4.0, 8.0
 FEW_ELEMENTS = 16
 MANY = 1000
 LONELY, STEP = 0.05, 2.0**-16
-"""Of many elements one with so much of all squared error, and an error so large, is at an edge."""
+"""Of many elements one with so much of all squared error, and an error so large, is at an edge (of two steps)."""
 
 TRUNCATED = 1.5 * 2.0**-10
 MOST_AT_EDGES = 2
@@ -115,6 +115,13 @@ class Floor:
     def reference_is_fp32(self) -> bool:
         """Whether the reference, as it runs, is about as accurate as strict fp32."""
         return self.rms > 0 and self.reference_rms <= 4 * self.rms
+
+
+def at_an_edge(error: Error) -> bool:
+    """Whether one of many elements makes so much of an error that it must lie at the edge of two steps."""
+    # Without squares, which overflow where a value is the largest of its type.
+    lonely = error.maximum >= math.sqrt(LONELY * error.elements) * error.rms
+    return lonely and not error.unsound and error.elements >= MANY and error.maximum > STEP * error.peak
 
 
 def floor_limit(floor: Floor, error: Error, dtype: torch.dtype, output: int | None = None) -> Limit:

@@ -18,7 +18,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from problems import ProblemError
 from tools.judge.errors import Error, measure
 from tools.judge.inputs import SPECIAL, other_draws
-from tools.judge.limits import LONELY, MANY, NOISE_MAX, NOISE_RMS, STEP
+from tools.judge.limits import NOISE_MAX, NOISE_RMS, at_an_edge
 from tools.judge.oracle import NoDouble, exhausted
 from tools.judge.trial import Trial
 
@@ -129,8 +129,7 @@ def _steady(output: torch.Tensor, oracle: torch.Tensor) -> Error:
     step what rounding costs."""
     error = measure(output, oracle)
     for _ in range(8):
-        lonely = error.maximum**2 >= LONELY * error.elements * error.rms**2
-        if error.unsound or error.elements < MANY or not lonely or error.maximum <= STEP * error.scale:
+        if not at_an_edge(error):
             break
         output = torch.where((output - oracle).abs() > error.maximum / 2, oracle, output)
         error = measure(output, oracle)

@@ -25,11 +25,9 @@ from tools.judge.limits import (
     FLOOR_CLASS,
     FLOOR_MAX,
     FLOOR_RMS,
-    LONELY,
-    MANY,
-    STEP,
     UNIT_ROUNDOFF,
     Floor,
+    at_an_edge,
     rounded,
 )
 from tools.judge.noise import noise
@@ -151,11 +149,7 @@ def steady_errors(bench: Bench, trial: Trial, outputs: list[torch.Tensor], error
     so large would be allowed everywhere, were it taken for what arithmetic costs."""
     found = list(errors)
     for i, (output, error) in enumerate(zip(outputs, errors, strict=True)):
-        if not output.is_floating_point() or error.unsound or error.elements < MANY:
-            continue
-        # Without squares, which overflow where a value is the largest of its type.
-        lonely = error.maximum >= math.sqrt(LONELY * error.elements) * error.rms
-        if not lonely or error.maximum <= STEP * error.peak:
+        if not output.is_floating_point() or not at_an_edge(error):
             continue
         edges = ambiguous(bench, trial, i, error.maximum / 2)
         found[i] = measure(torch.where(edges, trial.oracle[i].to(output.dtype), output), trial.oracle[i])
