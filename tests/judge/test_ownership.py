@@ -15,7 +15,18 @@ from tools.judge.session import Program
 from tools.types import ErrorStats, PrecisionClass
 from tools.worker.profile import MANY_SAMPLES
 
-PROGRAM = Program("", [], kernels=frozenset({"_Z5chainPfi", "chain(float*, int)", "void ns::tile<float, 4>(float*)"}))
+PROGRAM = Program(
+    "",
+    [],
+    kernels=frozenset(
+        {
+            "_Z5chainPfi",
+            "chain(float*, int)",
+            "void ns::tile<float, 4>(float*)",
+            "void at::native::silu_kernel<4>(float*)",
+        }
+    ),
+)
 
 
 def code(profile: Profile, required: float | None = None) -> str | None:
@@ -110,6 +121,8 @@ def test_a_kernel_that_ran_by_another_way_than_a_built_function_did_run():
         ("chained(float*, int)", False),
         ("other::tile(float*)", False),
         ("void at::native::reduce_kernel<512, 1>(int)", False),
+        ("void at::native::silu_kernel<8>(float*)", False),
+        ("void at::native::silu_kernel<4>(float*)", True),
     ],
 )
 def test_instances_of_a_template_are_its_own(kernel: str, own: bool):

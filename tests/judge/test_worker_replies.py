@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from tools.judge import client
-from tools.judge.client import CandidateFailed, ReferenceFailed, Worker
+from tools.judge.client import Worker
+from tools.judge.failures import CandidateFailed, ReferenceFailed
 from tools.nursery import Nursery
 from tools.sandbox import Limits, probe_level
 from tools.types import Verdict

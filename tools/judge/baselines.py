@@ -18,7 +18,7 @@ from pydantic import TypeAdapter
 
 from tools.judge import statistics
 from tools.judge.bench import Bench
-from tools.judge.client import ReferenceFailed
+from tools.judge.failures import ReferenceFailed
 from tools.judge.session import Session
 from tools.types import DeviceInfo, Interval, PrecisionClass, Record
 

@@ -27,6 +27,7 @@ from tools.judge.oracle import DoubleOracle, exhausted
 from tools.judge.preflight import check_size
 from tools.judge.reference import Reference, oracle_model
 from tools.judge.sensitivity import fp32_floor, steady_errors
+from tools.judge.slots import end, input_slots
 from tools.judge.trial import Trial, changes, is_sound
 from tools.judge.truth import Job, expected
 from tools.judge.variation import Repair
@@ -56,11 +57,11 @@ class Bench:
         """Seeds the construction of both models; known to the worker, as KernelBench has it."""
 
         self._secret = secrets.token_bytes(16)
-        self.landing_bytes = self.input_bytes = 0
+        self.landing_bytes = self.draw_bytes = 0
         self._prepare()
         first = self.trial(OWN, 0)
-        self.slots, self.input_bytes = self._layout_inputs(first)
         self.landing_layout, self.landing_bytes = self._layout_outputs(first)
+        self.slots, self.draw_bytes = input_slots(first.tensors, self.landing_bytes, self.device)
         self.arenas = self._create_arenas()
 
     def _prepare(self, reduction: int = 1) -> None:
@@ -201,11 +202,6 @@ class Bench:
             return rule.special_limit(own, trial.errors[output], as_a_whole=trial.kind == FAR)
         return rule.own_limit(self.floor, trial.errors[output], reference.dtype, demanded, output)
 
-    def _layout_inputs(self, trial: Trial) -> tuple[list[list[dict[str, Any]]], int]:
-        layout = Layout()
-        slots = [[layout.place(t) for t in trial.tensors] for _ in range(2)]
-        return slots, layout.end
-
     def _layout_outputs(self, trial: Trial) -> tuple[list[dict[str, Any]], int]:
         layout = Layout()
         places = [layout.place(torch.empty(t.shape, dtype=t.dtype, device="meta")) for t in trial.reference]
@@ -220,7 +216,7 @@ class Bench:
         _, init_tensors = flatten(self.problem.init_args)
         self.init_places = [layout.place(t) for t in init_tensors]
         arenas = {
-            "inputs": Arena.create(self.device, self.input_bytes),
+            "inputs": Arena.create(self.device, end(self.slots)),
             "landing": Arena.create(self.device, self.landing_bytes + (1 << 16)),
             "weights": Arena.create(self.device, layout.end),
         }
@@ -260,7 +256,7 @@ class Bench:
         memory is short, kept trials and PyTorch's cached blocks go."""
         if self.device != "cuda" or self.landing_bytes < LARGE_OUTPUT:
             return
-        needed = processes * (2 * self.landing_bytes + self.input_bytes // 2 + (1 << 30)) + own
+        needed = processes * (2 * self.landing_bytes + self.draw_bytes + (1 << 30)) + own
         if torch.cuda.mem_get_info()[0] < needed:
             torch.cuda.empty_cache()
         if torch.cuda.mem_get_info()[0] < needed:
@@ -272,7 +268,7 @@ class Bench:
         if self.device != "cuda" or self.landing_bytes < LARGE_OUTPUT:
             return
         # Inputs, the reference's outputs, and the oracle's at twice their size, where those are kept.
-        needed = self.input_bytes // 2 + (1 if self.tight else 3) * self.landing_bytes
+        needed = self.draw_bytes + (1 if self.tight else 3) * self.landing_bytes
         cached = torch.cuda.memory_reserved() - torch.cuda.memory_allocated()
         if torch.cuda.mem_get_info()[0] + cached < needed:
             self._trials.clear()

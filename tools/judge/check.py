@@ -16,9 +16,10 @@ import torch
 from tools.judge import inputs as kinds
 from tools.judge import ownership, variants
 from tools.judge.bench import Bench
-from tools.judge.client import CandidateFailed, Reply, violation
+from tools.judge.client import Reply
 from tools.judge.compare import Comparison, collect, compare
 from tools.judge.errors import identical
+from tools.judge.failures import CandidateFailed, violation
 from tools.judge.findings import observe
 from tools.judge.outcome import Failed, Outcome, Rules
 from tools.judge.repeats import POISONS, held_output, identical_runs, late_inputs

@@ -6,36 +6,27 @@ import contextlib
 import os
 import signal
 import time
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from tools.build.visible import LentBuilds, visible
 from tools.channel import ChannelClosed, ChannelGarbage, ChannelTimeout, receive_json, send_json
 from tools.judge import threads
+from tools.judge.failures import CandidateFailed, ReferenceFailed, exit_failure
 from tools.judge.findings import observe
-from tools.nursery import Child, ExitStatus, Nursery
+from tools.nursery import Child, Nursery
 from tools.sandbox import Limits
-from tools.types import Finding, Verdict
+from tools.types import Verdict
 from tools.worker.arena import Arena
+from tools.worker.gate import Gate
 
 REPLY_BYTES = 4 << 20
+Microseconds = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 LOAD_SECONDS = 60.0
 STOP_SECONDS = 1.0
-
-
-class CandidateFailed(Exception):  # noqa: N818  named for what happened
-    """The candidate's process ended, hung, raised or answered nonsense. Carries the verdict and its finding."""
-
-    def __init__(self, verdict: Verdict, finding: Finding) -> None:
-        super().__init__(finding.summary)
-        self.verdict = verdict
-        self.finding = finding
-
-
-class ReferenceFailed(Exception):  # noqa: N818  named for what happened
-    """A process that runs the reference failed: whatever the reason, it is no candidate's fault."""
 
 
 class Placed(BaseModel):
@@ -69,11 +60,11 @@ class Reply(BaseModel):
     reseeded: bool = False
     changes: list[str] = Field(default_factory=list, max_length=64)
     flags: list[str] = Field(default_factory=list, max_length=64)
-    us: float = 0.0
-    host_us: float = 0.0
-    drained_us: float = 0.0
-    place_us: float = 0.0
-    land_us: float = 0.0
+    us: Microseconds = 0.0
+    host_us: Microseconds = 0.0
+    drained_us: Microseconds = 0.0
+    place_us: Microseconds = 0.0
+    land_us: Microseconds = 0.0
 
 
 class Failure(BaseModel):
@@ -121,19 +112,24 @@ class Worker:
             hidden=hidden,
             fds=fds,
         )
+        self.gate = Gate(arenas["gate"]) if "gate" in arenas else None
+        """Across the stream of a process on CUDA."""
+
         self._sandboxed = sandboxed
         self._warm = False
         self._paused = False
         self.dead = False
 
-    def ask(self, request: dict[str, Any], seconds: float) -> dict[str, Any]:
-        """Send one request and return its reply. CandidateFailed for everything that can go wrong on the other side;
-        where a trusted process is there, ReferenceFailed."""
+    def ask(
+        self, request: dict[str, Any], seconds: float, meanwhile: Callable[[], None] | None = None
+    ) -> dict[str, Any]:
+        """Send one request, do something `meanwhile`, and return the reply. CandidateFailed for everything that can go
+        wrong on the other side; where a trusted process is there, ReferenceFailed."""
         self.await_start()
         paused = self._paused
         self.resume()
         try:
-            reply = self._exchange(request, seconds)
+            reply = self._exchange(request, seconds, meanwhile)
             if "error" in reply:
                 raise self._raised(reply["error"])
             if paused:
@@ -210,10 +206,14 @@ class Worker:
             raise RuntimeError(f"a worker did not start: {failed}\n{tail}") from failed
         self._warm = True
 
-    def _exchange(self, request: dict[str, Any] | None, seconds: float) -> dict[str, Any]:
+    def _exchange(
+        self, request: dict[str, Any] | None, seconds: float, meanwhile: Callable[[], None] | None = None
+    ) -> dict[str, Any]:
         try:
             if request is not None:
                 send_json(self.child.sock, request, timeout=seconds)
+            if meanwhile is not None:
+                meanwhile()
             reply = receive_json(self.child.sock, timeout=seconds, max_bytes=REPLY_BYTES)
         except ChannelTimeout as error:
             self._end()
@@ -267,30 +267,3 @@ class Worker:
         summary = f"{failure.type}{where}: {failure.message}"[:1500]
         observed: dict[str, Any] = {"type": failure.type, "line": failure.line, "source_line": failure.source_line}
         return CandidateFailed(verdict, observe(code, summary, **observed))
-
-
-def exit_failure(status: ExitStatus) -> CandidateFailed:
-    """The verdict on a process that ended without answering."""
-    observed: dict[str, Any] = {"output_tail": status.output[-1500:] or None}
-    if status.out_of_memory:
-        gib = status.peak_memory / 2**30
-        finding = observe("out_of_memory", f"used {gib:.1f} GiB of host memory and was stopped", **observed)
-        return CandidateFailed(Verdict.RUNTIME_ERROR, finding)
-    if status.timed_out:
-        return CandidateFailed(Verdict.TIMEOUT, observe("hung", "used up its time", **observed))
-    if status.violations:
-        return CandidateFailed(Verdict.SANDBOX_VIOLATION, violation(status.violations))
-    if status.signal is not None:
-        names = {11: "segmentation fault", 6: "abort", 7: "bus error", 8: "arithmetic error", 4: "illegal instruction"}
-        what = names.get(status.signal, f"signal {status.signal}")
-        finding = observe("crashed", f"the process died: {what}", **observed, signal=status.signal)
-        return CandidateFailed(Verdict.RUNTIME_ERROR, finding)
-    finding = observe(
-        "exited", f"the process left with exit code {status.code} instead of returning outputs", **observed
-    )
-    return CandidateFailed(Verdict.CHEATING if status.code == 0 else Verdict.RUNTIME_ERROR, finding)
-
-
-def violation(tried: list[str]) -> Finding:
-    """A finding on what the sandbox refused."""
-    return observe("sandbox_violation", "the sandbox refused: " + "; ".join(tried[:5]), tried=tried[:20])

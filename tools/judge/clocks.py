@@ -9,13 +9,8 @@ import numpy as np
 
 from tools.judge.client import Reply
 from tools.judge.findings import observe
-from tools.judge.rounds import Rounds
+from tools.judge.rounds import EXCHANGE_SHARE, EXCHANGE_US, Rounds
 from tools.types import Finding
-
-EXCHANGE_SHARE = 0.05
-EXCHANGE_US = {"cpu": 60.0, "cuda": 100.0}
-"""So much longer than the reference's may the exchanges with a program take beyond its calls: by a share of what it
-reports, and by this much. Those of six honest kernels were up to 43 us longer on an H200."""
 
 HIDDEN_SHARE = {"cpu": 0.6, "cuda": 0.25}
 HIDDEN_US = {"cpu": 20.0, "cuda": 5.0}
@@ -28,13 +23,10 @@ def exchange_mismatch(rounds: Rounds, device: str) -> Finding | None:
     """Whether more time passes in the exchanges with the candidate than its clock accounts for.
 
     Both sides go through the same exchange, so what the judge's wall clock has beyond the worker's own time should be
-    the same for both. The lower decile is compared, which neighbours on a busy machine move least.
+    the same for both. Medians are compared, as the times are: a clock that lies in fewer calls gains as little.
     """
     reported = float(np.median(rounds.column("candidate", "us")))
-    beyond = {
-        side: float(np.percentile(np.array(rounds.walls[side]) - rounds.column(side, "us"), 10))
-        for side in rounds.walls
-    }
+    beyond = {side: float(np.median(rounds.beyond(side))) for side in rounds.walls}
     hidden = beyond["candidate"] - max(beyond["reference"], beyond["second"])
     if hidden <= EXCHANGE_SHARE * reported + EXCHANGE_US[device]:
         return None
@@ -76,12 +68,17 @@ def work_ahead(ahead: list[float], rounds: Rounds) -> Finding | None:
 
 
 def work_behind(rounds: Rounds) -> Finding | None:
-    """Whether the answer is computed only when it is carried away, which `rounds` have counted in."""
+    """Whether the answer is computed only when it is carried away, or now there and now elsewhere beside the call,
+    which `rounds` have counted in."""
     behind = rounds.behind
-    if not behind:
+    if not behind and not rounds.charge:
         return None
-    summary = f"its outputs take {behind:.0f} us longer to carry away than the reference's: counted in"
-    return observe("work_behind", summary, severity="warning", behind_us=round(behind, 1))
+    summary = (
+        f"its outputs take {behind:.0f} us longer to carry away than the reference's: counted in"
+        if behind
+        else f"{rounds.charge:.0f} us more pass beside its calls than beside the reference's: counted in"
+    )
+    return observe("work_behind", summary, severity="warning", behind_us=round(behind or rounds.charge, 1))
 
 
 def side_stream(candidate: list[Reply], reference: list[Reply]) -> Finding | None:

@@ -16,9 +16,10 @@ from tools.judge import passes
 from tools.judge.baselines import Baseline, Baselines, best
 from tools.judge.bench import Bench
 from tools.judge.check import Check, Outcome, Rules
-from tools.judge.client import CandidateFailed, ReferenceFailed, Worker
+from tools.judge.client import Worker
 from tools.judge.crew import Crew
 from tools.judge.duel import Measured, duel
+from tools.judge.failures import CandidateFailed, ReferenceFailed
 from tools.judge.findings import observe
 from tools.judge.inputs import OWN
 from tools.judge.limits import classify

@@ -6,11 +6,14 @@ from pathlib import Path
 from typing import Any
 
 from tools.judge.bench import Bench
-from tools.judge.client import ReferenceFailed, Worker
+from tools.judge.client import Worker
+from tools.judge.failures import ReferenceFailed
 from tools.judge.machine import usable_threads
 from tools.judge.session import Program, Session
 from tools.nursery import Nursery
 from tools.sandbox import Limits
+from tools.worker.arena import Arena
+from tools.worker.gate import BYTES as GATE_BYTES
 
 WORKER_SECONDS = 600.0
 SPARES = {"guarded": 2, "plain": 2}
@@ -90,9 +93,12 @@ class Crew:
             "guarded": kind == "guarded",
             "trusted": trusted,
         }
+        arenas = dict(self._bench.arenas)
+        if self._bench.device == "cuda":
+            arenas["gate"] = Arena.create("cpu", GATE_BYTES)  # one of its own: no other can open or shut it
         return Worker(
             self._nursery,
-            self._bench.arenas,
+            arenas,
             settings,
             Limits(seconds=WORKER_SECONDS),
             readable=[],

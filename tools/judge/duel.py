@@ -12,8 +12,9 @@ from dataclasses import dataclass
 
 from tools.judge import statistics
 from tools.judge.bench import Bench
-from tools.judge.client import CandidateFailed, Reply
+from tools.judge.client import Reply
 from tools.judge.clocks import exchange_mismatch, series_mismatch, side_stream, work_ahead, work_behind
+from tools.judge.failures import CandidateFailed
 from tools.judge.rounds import Rounds
 from tools.judge.session import Session
 from tools.judge.timing import LEAST_ROUNDS, Timer
@@ -56,7 +57,7 @@ def duel(
     another output, or leaves work behind."""
     timer = Timer(bench, references, demanded, throttle, thorough=thorough)
     first = _in_process(timer, start(), references[0])
-    if first.rounds.clock == "wall" or first.rounds.before or first.rounds.behind:
+    if first.rounds.clock == "wall" or first.rounds.charge:
         # An honest exchange, too, can be slow for as long as a process lives: what lies does so in the next one.
         first = _in_process(timer, start(), references[0])
     if first.claim is SpeedClaim.INDISTINGUISHABLE or abs(first.speedup.value - 1) > CLOSE:

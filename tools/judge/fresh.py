@@ -14,6 +14,7 @@ import torch
 from tools.judge import variants
 from tools.judge.inputs import OWN, put_outlier
 from tools.judge.mixing import exchange
+from tools.judge.slots import MOST_IN_ROW
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
     from tools.judge.domain import Invariant
 
 QUICK_DRAW_SECONDS = 0.06
+DRAWING_SECONDS = 0.12
+"""So long may drawing the inputs of a row of calls take."""
+
 POOL = 4
 POOL_BYTES = {"cpu": 1 << 30, "cuda": 16 << 30}
 FIRST_SEED = 1100
@@ -43,11 +47,10 @@ class FreshInputs:
         self._drawn = 0
         first = bench.trial(OWN, 0)
         self.spec = first.spec
-        self.loose = [i for i, t in enumerate(first.tensors) if _loose(t, bench.domain[i])]
-        """Indices of inputs of which single values may be others without the whole making no sense."""
-
-        self._outliers = [i for i in self.loose if outlier and variants.takes_outlier(bench, i)]
-        mixed = bench.problem.draw_seconds > QUICK_DRAW_SECONDS and len(first.tensors) == len(self.loose) == 1
+        # Of these single values may be others without the whole making no sense.
+        loose = [i for i, t in enumerate(first.tensors) if _loose(t, bench.domain[i])]
+        self._outliers = [i for i in loose if outlier and variants.takes_outlier(bench, i)]
+        mixed = bench.problem.draw_seconds > QUICK_DRAW_SECONDS and len(first.tensors) == len(loose) == 1
         size = sum(t.nbytes for t in first.tensors)
         most = max(2, min(POOL, POOL_BYTES[bench.device] // max(size, 1)))
         self._pool = [self._draw() for _ in range(most)] if mixed else []
@@ -65,15 +68,25 @@ class FreshInputs:
             self._put = which, *put_outlier(which, self._generator, None)
         return found
 
-    def two(self) -> Callable[[], tuple[list[torch.Tensor], list[torch.Tensor]]]:
-        """What gives two sets of values never seen before, neither with an outlier: the same at every call, and each
-        time in tensors of their own."""
+    def several(self, count: int) -> Callable[[int], list[torch.Tensor]]:
+        """What gives so many sets of values never seen before, none with an outlier, by their number: the same each
+        time, if need be drawn once more."""
         self._restore()
         if self._pool:  # others are made of the same tensors
-            kept = [_copies(self._plain()) for _ in range(2)]
-            return lambda: (_copies(kept[0]), _copies(kept[1]))
-        first, second = self._number(), self._number()
-        return lambda: (self._numbered(first), self._numbered(second))
+            mixed = [_copies(self._plain()) for _ in range(count)]
+            return lambda i: mixed[i]
+        numbers = [self._number() for _ in range(count)]
+        if self._bench.device == "cuda":
+            return lambda i: self._numbered(numbers[i])
+        drawn = [self._numbered(number) for number in numbers]
+        return lambda i: drawn[i]
+
+    @property
+    def most(self) -> int:
+        """How many sets are had in little time."""
+        if self._pool:
+            return MOST_IN_ROW
+        return max(1, min(int(DRAWING_SECONDS / max(self._bench.problem.draw_seconds, 1e-6)), MOST_IN_ROW))
 
     def _plain(self) -> list[torch.Tensor]:
         self._restore()

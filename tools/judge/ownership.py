@@ -26,6 +26,8 @@ ENOUGH_SAMPLES = 100
 
 _HOUSEKEEPING = re.compile(r"Memcpy|Memset|fill_shared|check_guards|FillFunctor|copy_kernel|CatArray")
 
+_LIBRARY_NAMESPACE = re.compile(r"(at|c10|cub|cutlass|cute|thrust|cudnn|cublas\w*|cufft\w*|nv\w*)::")
+
 
 @dataclass(frozen=True)
 class Profile:
@@ -76,11 +78,12 @@ class Profile:
 
 def is_own(kernel: str, names: frozenset[str]) -> bool:
     """Whether a kernel that ran, by its demangled or mangled name, is one of the functions in the candidate's
-    binary."""
+    binary. Of templates in a library's namespace the same instance must be there: whoever has another one there, or
+    a function of that name, has not written the library's."""
     if kernel in names:
         return True
     bare = bare_name(kernel)
-    return any(bare == bare_name(name) for name in names)
+    return not _LIBRARY_NAMESPACE.match(bare) and any(bare == bare_name(name) for name in names)
 
 
 def bare_name(demangled: str) -> str:

@@ -1,26 +1,30 @@
 """Calls in a row, timed by the judge's own clock alone: precise to a microsecond, since a row shares one exchange.
 
-Before each call some values of the inputs change, in all programs alike, and the outputs of one of the calls, which
-nobody knows beforehand, are held against the reference's: what was computed for one call serves no other. What changing
-them takes is measured by a row in which nothing is called, and left out.
+Each call has inputs of its own, drawn for it, and the outputs of one, which nobody knows beforehand, are held against
+the reference's: what was computed for one call serves no other. The inputs come when the row begins. On the CPU a
+process stands still until then; on CUDA all calls are launched by then, on inputs that nobody can read yet. What the
+exchange itself takes is measured by a row of the reference's in which nothing is called, and left out.
 """
 
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
-import torch
 
 from tools.judge.rounds import BESIDE_SHARE, BESIDE_US
+from tools.judge.slots import MOST_IN_ROW
+from tools.judge.timed_calls import QUEUE_SECONDS
 from tools.judge.timed_outputs import changed_inputs, landed
-from tools.worker.altering import Alterations
+from tools.worker.masking import write_masked
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+
+    import torch
 
     from tools.judge.bench import Bench
     from tools.judge.client import Reply
@@ -31,18 +35,8 @@ if TYPE_CHECKING:
 ROW_US = {"cpu": 20_000.0, "cuda": 10_000.0}
 """What the calls of a row take together, about."""
 
-CALLS = (4, 64)
-KEPT_BYTES = {"cpu": 256 << 20, "cuda": 1 << 30}
-"""So large may the outputs be that are kept of a row; those of one call always are."""
-
-ALTERING_US = 60.0
-"""So much of the host's time is set aside for having one input changed."""
-
-LAUNCHED = 1.5
-"""The device waits, before a row begins, so many times as long as launching its calls takes: they queue up, and the
-host's time does not count."""
-
-MOST_WAIT_US = 50_000.0
+UNMASKING_US = 60.0
+"""So much of the host's time is set aside for having one input unmasked."""
 
 COMPARED = ("candidate", "reference")
 LARGE_LANDING = 1 << 30
@@ -73,23 +67,23 @@ class Rows:
         outputs: TimedOutputs,
         seed: Callable[[], int | None],
         mutated: Sequence[int],
-        may_change: Sequence[int],
     ) -> None:
         self._bench, self._fresh, self._outputs, self._seed = bench, fresh, outputs, seed
-        self._mutated, self._anew = mutated, bool(may_change)
-        self._wait_us = MOST_WAIT_US
+        self._mutated = mutated
         self._random = random.Random(bench.seed_of(1003))
 
     def calls(self, *usual: list[Reply]) -> int:
-        """How many make a row, by what usual calls of each program have taken: enough for the exchange not to count."""
+        """How many make a row, by what usual calls of each program have taken: enough for the exchange not to count,
+        and no more than there is room for, and time to draw inputs and to launch them."""
         slowest, host = (
             max(float(np.median([getattr(reply, name) for reply in replies])) for replies in usual)
             for name in ("us", "host_us")
         )
-        calls = int(min(max(ROW_US[self._bench.device] / max(slowest, 1.0), CALLS[0]), CALLS[1]))
-        launching = calls * (host + ALTERING_US * max(len(self._fresh.loose), 1))
-        self._wait_us = min(LAUNCHED * launching, MOST_WAIT_US)
-        return calls
+        most = min(MOST_IN_ROW, len(self._bench.slots) - 1, self._fresh.most)
+        if self._bench.device == "cuda":
+            launching = host + UNMASKING_US * len(self._bench.slots[0])
+            most = min(most, int(0.8e6 * QUEUE_SECONDS / max(launching, 1.0)))
+        return max(1, min(most, round(ROW_US[self._bench.device] / max(slowest, 1.0))))
 
     def least(self, sides: dict[str, Session], calls: int, looks: int) -> dict[str, float]:
         """Least microseconds of a call in so many rows of `calls`, by side. Raises CandidateFailed where an output is
@@ -99,52 +93,36 @@ class Rows:
         a neighbour has disturbed most where nothing is called.
         """
         rows = [self.time(sides, calls) for _ in range(looks)]
-        return {
-            side: max(min(row[side].taken for row in rows) - min(row[side].idle for row in rows), 0.01) / calls
-            for side in sides
-        }
+        idle = min(row.idle for found in rows for row in found.values())
+        return {side: max(min(row[side].taken for row in rows) - idle, 0.01) / calls for side in sides}
 
     def time(self, sides: dict[str, Session], calls: int) -> dict[str, Row]:
         """One row of calls by side. Raises CandidateFailed where an output is wrong."""
-        bench, two = self._bench, self._fresh.two()
-        alter_seed, seed = self._random.getrandbits(31), self._seed()
-        # What may lie in the inputs themselves is gone with the next call.
-        kept = 1 if self._anew else min(calls, max(1, KEPT_BYTES[bench.device] // max(bench.landing_bytes, 1)))
-        back = self._random.randrange(kept)
-        rows: dict[str, Row] = {}
+        draws, seed = self._fresh.several(calls), self._seed()
+        looked_at = self._random.randrange(calls)
+        large = self._bench.landing_bytes > LARGE_LANDING
         found: dict[str, tuple[Reply, list[torch.Tensor]]] = {}
+        taken: dict[str, float] = {}
         behind: dict[str, float] = {}
-        large = bench.landing_bytes > LARGE_LANDING
-        pair = two()
-        for side in self._random.sample(list(sides), len(sides)):
-            idle = self._row(sides[side], pair, calls, alter_seed, seed, 0, forward=False)
-            taken = self._row(sides[side], pair, calls, alter_seed, seed, kept if side in COMPARED else 0)
-            rows[side] = Row(calls, taken, idle)
+        # What the reference is given lies open: the candidate could read it, and comes first.
+        order = sorted(sides, key=lambda side: side != COMPARED[0])
+        idle = float("inf")
+        for side in order:
+            if side == "reference":
+                idle = self._row(sides[side], draws, calls, seed, forward=False)
+            taken[side] = self._row(sides[side], draws, calls, seed, keep=side in COMPARED)
             if side in COMPARED and not large:
                 # Inputs that are outputs are overwritten by the next side's.
-                land = partial(self._landed, sides[side], back, keep=not found or bool(self._mutated))
+                land = partial(self._landed, sides[side], looked_at, keep=not found or bool(self._mutated))
                 found[side], behind[side] = sides[side].timed.accounted(land)
-        del pair  # there may be no room for it beside two outputs
         if large:
-            found = {side: self._landed(sides[side], back, keep=side != COMPARED[-1]) for side in COMPARED}
+            found = {side: self._landed(sides[side], looked_at, keep=side != COMPARED[-1]) for side in COMPARED}
         else:
-            late = self._late(behind["candidate"], behind["reference"], calls)
-            rows["candidate"] = replace(rows["candidate"], taken=rows["candidate"].taken + late)
-        # Where nothing is called there is no more to do for one than for another.
-        idle = min(row.idle for row in rows.values())
-        rows = {side: replace(row, idle=idle) for side, row in rows.items()}
-
-        def given() -> list[torch.Tensor]:
-            first, second = two()
-            changes = Alterations(first, second, self._fresh.loose, alter_seed)
-            for _ in range(calls - back):
-                changes.next()
-            return first
-
+            taken[COMPARED[0]] += self._late(behind["candidate"], behind["reference"], calls)
         (mine, outputs), (theirs, expected) = (found[side] for side in COMPARED)
         self._outputs.verify_form(mine, theirs)
-        self._outputs.verify(outputs, expected, given, seed)
-        return rows
+        self._outputs.verify(outputs, expected, lambda: draws(looked_at), seed)
+        return {side: Row(calls, us, idle) for side, us in taken.items()}
 
     def _late(self, mine: float, theirs: float, calls: int) -> float:
         """Microseconds that a row of calls owes for what carrying one output away takes longer than the reference's.
@@ -153,38 +131,27 @@ class Rows:
         late, device = max(mine - theirs, 0.0), self._bench.device
         return late * calls if late > BESIDE_SHARE[device] * theirs + BESIDE_US[device] else late
 
-    def _landed(self, session: Session, back: int, *, keep: bool) -> tuple[Reply, list[torch.Tensor]]:
-        """What was returned by a kept call, and its outputs with the inputs that count as such."""
-        reply = session.timed.land_row(back)
+    def _landed(self, session: Session, call: int, *, keep: bool) -> tuple[Reply, list[torch.Tensor]]:
+        """What was returned by a call, and its outputs with the inputs that count as such."""
+        reply = session.timed.land_row(call, self._mutated)
         outputs = landed(self._bench, reply, keep=keep)
-        if not self._mutated:
-            return reply, outputs
-        session.timed.changed_inputs(0)
         return reply, outputs + changed_inputs(self._bench, self._mutated, 0, keep=keep)
 
     def _row(
         self,
         session: Session,
-        pair: tuple[list[torch.Tensor], list[torch.Tensor]],
+        draws: Callable[[int], list[torch.Tensor]],
         calls: int,
-        alter_seed: int,
         seed: int | None,
-        keep: int,
         *,
         forward: bool = True,
+        keep: bool = False,
     ) -> float:
-        for slot, draw in enumerate(pair):
-            self._bench.write_inputs(draw, slot)
-        self._bench.synchronize()
-        return session.timed.row(
-            self._fresh.spec,
-            0,
-            calls,
-            alter=self._fresh.loose,
-            alter_seed=alter_seed,
-            seed=seed,
-            wait_us=self._wait_us,
-            anew=self._anew,
-            forward=forward,
-            keep=keep,
-        )
+        bench, pad = self._bench, None
+        for i in range(calls if forward else 1):  # where nothing is called it matters little what lies there
+            if bench.device == "cuda":
+                pad = write_masked(bench.arenas["inputs"], bench.slots[i + 1], list(draws(i)), pad)
+            else:
+                bench.write_inputs(draws(i), i + 1)
+        bench.synchronize()
+        return session.timed.row(self._fresh.spec, calls, pad, seed=seed, forward=forward, keep=keep)

@@ -22,7 +22,8 @@ from tools.build.slots import available_memory
 from tools.judge import statistics
 from tools.judge.bench import Bench
 from tools.judge.check import Check, Failed, Rules
-from tools.judge.client import CandidateFailed, Reply, violation
+from tools.judge.client import Reply
+from tools.judge.failures import CandidateFailed, violation
 from tools.judge.inputs import OWN
 from tools.judge.session import Program, Session
 from tools.judge.timed_outputs import landed

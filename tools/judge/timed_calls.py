@@ -9,6 +9,7 @@ these exchanges are timed, together with the emptying of caches: a GPU shares it
 
 from __future__ import annotations
 
+import select
 import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -16,14 +17,21 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from tools.judge import threads
 from tools.judge.caches import caches
 from tools.judge.client import Reply
+from tools.worker.masking import write_pad
 
 if TYPE_CHECKING:
+    import torch
+
     from tools.judge.session import Session
+    from tools.worker.gate import Gate
 
 
 T = TypeVar("T")
 HEAD_START_US = 100.0
 """The host has so much time to launch a call on CUDA before the device gets to it."""
+
+QUEUE_SECONDS = 0.05
+"""In which a row of calls is to be launched."""
 
 
 class TimedCalls:
@@ -115,35 +123,49 @@ class TimedCalls:
     def row(
         self,
         spec: dict[str, Any],
-        slot: int,
         calls: int,
+        pad: list[torch.Tensor] | None,
         *,
-        alter: Sequence[int],
-        alter_seed: int,
-        anew: bool = False,
         seed: int | None = None,
-        wait_us: float = 0.0,
         forward: bool = True,
-        keep: int = 0,
+        keep: bool = False,
     ) -> float:
-        """How long `calls` forwards in a row take on inputs that are in `slot` already, in us by our own clock, with
-        the exchange and, on CUDA, a wait of the device before the first. Before each, the inputs `alter` get some
-        values of the other slot; with `anew` all of them are written anew. The outputs of the last `keep` calls are
-        kept; without `forward` nothing is called."""
-        self._place(slot)
-        request = {"op": "row", "inputs": spec, "calls": calls, "seed": seed, "forward": forward, "keep": keep}
-        request |= {"tensors": self._bench.slots[slot], "others": self._bench.slots[1 - slot], "anew": anew}
-        request |= {"alter": list(alter), "alter_seed": alter_seed, "wait_us": wait_us}
+        """How long `calls` forwards in a row take, each on inputs of its own that are in the slots from 1 on already,
+        in us by our own clock, with the exchange. On CUDA inputs are masked, and `pad` is stored only once all is
+        launched, or can't be: the time begins with that. With `keep` what comes of them can be landed; without
+        `forward` nothing is called."""
+        bench, slots = self._bench, self._bench.slots
+        request = {"op": "row", "inputs": spec, "sets": slots[1 : 1 + calls], "pad": slots[0], "seed": seed}
+        request |= {"forward": forward, "keep": keep, "restore": self._session.initial_state()}
+        patience = self._session.patience + calls * 20 * bench.reference_seconds
         self._worker.resume()
         began = time.perf_counter_ns()
-        self._worker.ask(request, self._session.patience + calls * 20 * self._bench.reference_seconds)
+
+        if (gate := self._worker.gate) is None:
+            self._worker.ask(request, patience)
+        else:
+
+            def let_go() -> None:
+                nonlocal began
+                self._await_queued(gate)
+                write_pad(bench.arenas["inputs"], slots[0], pad or [])
+                bench.synchronize()
+                began = time.perf_counter_ns()
+                gate.open()
+
+            gate.shut()
+            self._worker.ask(request, patience, let_go)
         taken = _us_since(began)
         self._rest()
         return taken
 
-    def land_row(self, back: int) -> Reply:
-        """Land the outputs of one of the calls that were kept: the last is 0."""
-        return self._landed({"op": "land_row", "back": back})
+    def land_row(self, call: int, give_back: Sequence[int] = ()) -> Reply:
+        """Land the outputs of one call of the last row. What became of its inputs `give_back` is in slot 0
+        afterwards."""
+        request = {"op": "land_row", "call": call, "tensors": self._bench.slots[0], "give_back": list(give_back)}
+        reply = self._landed(request)
+        self._bench.synchronize()
+        return reply
 
     def changed_inputs(self, slot: int, *, hold: bool = False) -> None:
         """Put what the last timed call has made of its inputs into `slot`. With `hold` its outputs are held."""
@@ -172,6 +194,14 @@ class TimedCalls:
         self._worker.resume()
         self._worker.ask(request, self._session.patience)
         self._rest()
+
+    def _await_queued(self, gate: Gate) -> None:
+        """Wait until all of a row is launched, or its process answers, which it does early only where something
+        failed, or it has had long enough: a forward that waits for the device is launched no further."""
+        stop = time.monotonic() + QUEUE_SECONDS
+        while not gate.queued and time.monotonic() < stop:
+            if select.select([self._worker.child.sock], [], [], 0.0001)[0]:
+                return
 
     def _rest(self) -> None:
         if self._still:

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from tools.judge.client import CandidateFailed
 from tools.judge.compare import APART, admits, apart, equal_number
 from tools.judge.errors import identical, measure, wrong_elements
+from tools.judge.failures import CandidateFailed
 from tools.judge.findings import observe
 from tools.judge.inputs import HUGE, OWN
 from tools.judge.limits import FEW_AT_EDGES, MOST_AT_EDGES, SPECIAL_RELATIVE, Limit

@@ -18,8 +18,9 @@ import torch
 
 from tools.judge import statistics
 from tools.judge.bench import Bench
-from tools.judge.client import CandidateFailed, Reply
+from tools.judge.client import Reply
 from tools.judge.errors import identical
+from tools.judge.failures import CandidateFailed
 from tools.judge.findings import observe
 from tools.judge.fresh import FreshInputs
 from tools.judge.inputs import OWN
@@ -85,8 +86,8 @@ class Timer:
         del first
         self._fresh = FreshInputs(bench, outlier=self.outputs.outlier)
         # Besides the shared buffers there are two draws at a time, or one and an output.
-        bench.make_room(len(SIDES), own=max(bench.input_bytes, bench.input_bytes // 2 + bench.landing_bytes))
-        self._rows = Rows(bench, self._fresh, self.outputs, self.seed, self._mutated, self._may_change)
+        bench.make_room(len(SIDES), own=bench.draw_bytes + max(bench.draw_bytes, bench.landing_bytes))
+        self._rows = Rows(bench, self._fresh, self.outputs, self.seed, self._mutated)
         self._written: list[torch.Tensor] = []
         self._early: list[torch.Tensor] | None = None
         """The outputs of an early round, which the candidate still holds."""

@@ -22,6 +22,7 @@ GUARD = 4096
 CANARY = 0xFF
 """All ones is NaN in every floating type, so an overread that matters shows in the output."""
 
+POPULATED_BYTES = 256 << 20
 Export = dict[str, Any]
 
 
@@ -61,17 +62,20 @@ class Arena:
             # Or a worker could shrink the file under the judge, which then dies of a bus error.
             fcntl.fcntl(fd, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL)
             mapped = mmap.mmap(fd, size)
-            return Arena(torch.frombuffer(mapped, dtype=torch.uint8), {"size": size}, fd, mapped)
+            return Arena(torch.frombuffer(mapped, dtype=torch.uint8), {"device": device, "size": size}, fd, mapped)
         from tools.worker import cuda_shared
 
         data, fd = cuda_shared.allocate(size)
-        return Arena(data, {"size": size}, fd)
+        return Arena(data, {"device": device, "size": size}, fd)
 
     @staticmethod
-    def open(device: Literal["cuda", "cpu"], export: Export, fd: int) -> Arena:
+    def open(export: Export, fd: int) -> Arena:
         """Open a buffer that the judge created, from what its `export` says and its descriptor, which is taken over."""
-        if device == "cpu":
-            mapped = mmap.mmap(fd, int(export["size"]))
+        if export["device"] == "cpu":
+            size = int(export["size"])
+            # A page that is touched for the first time costs time, which would be some call's.
+            now = mmap.MAP_POPULATE if size <= POPULATED_BYTES else 0
+            mapped = mmap.mmap(fd, size, flags=mmap.MAP_SHARED | now)
             return Arena(torch.frombuffer(mapped, dtype=torch.uint8), export, fd, mapped)
         from tools.worker import cuda_shared
 

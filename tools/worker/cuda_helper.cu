@@ -7,6 +7,7 @@
 #include <exception>
 #include <mutex>
 #include <unordered_map>
+#include <vector>
 
 namespace {
 
@@ -16,6 +17,7 @@ constexpr unsigned char kCanary = 0xFF;
 struct Block {
     char* base;
     size_t size;
+    bool captured;  // a graph may go on using it after it is freed
 };
 
 struct OutOfMemory : std::exception {
@@ -30,7 +32,31 @@ struct OutOfMemory : std::exception {
 
 std::mutex lock;
 std::unordered_map<void*, Block> live;
+std::vector<Block> waiting;  // freed while a graph was captured, when nothing can be freed
+cudaStream_t last_captured = nullptr;
 int poison_byte = 0xFF;
+
+bool capturing(cudaStream_t stream) {
+    cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+    return stream != nullptr && cudaStreamIsCapturing(stream, &status) == cudaSuccess &&
+           status != cudaStreamCaptureStatusNone;
+}
+
+// What the caching allocator does too: memory may be asked for while this thread captures a graph.
+class Relaxed {
+  public:
+    Relaxed() { cudaThreadExchangeStreamCaptureMode(&mode); }
+    ~Relaxed() { cudaThreadExchangeStreamCaptureMode(&mode); }
+
+  private:
+    cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
+};
+
+void mark(char* base, size_t bytes, cudaStream_t stream) {
+    cudaMemsetAsync(base, kCanary, kGuard, stream);
+    cudaMemsetAsync(base + kGuard, poison_byte, bytes, stream);
+    cudaMemsetAsync(base + kGuard + bytes, kCanary, kGuard, stream);
+}
 
 struct Damage {
     unsigned long long blocks;
@@ -72,35 +98,48 @@ extern "C" {
 
 void* guarded_alloc(ssize_t size, int device, cudaStream_t stream) {
     (void)device;
+    static cudaStream_t own = nullptr;
     char* base = nullptr;
     const size_t bytes = static_cast<size_t>(size);
+    const bool captured = capturing(stream);
+    Relaxed relaxed;
     if (cudaMalloc(&base, bytes + 2 * kGuard) != cudaSuccess) {
         cudaGetLastError();
         throw OutOfMemory(bytes);  // PyTorch would hand a null pointer on to kernels
     }
-    cudaMemsetAsync(base, kCanary, kGuard, stream);
-    cudaMemsetAsync(base + kGuard, poison_byte, bytes, stream);
-    cudaMemsetAsync(base + kGuard + bytes, kCanary, kGuard, stream);
+    if (captured) {
+        // Now, and at each replay: a graph that reads what it has not written reads poison every time.
+        last_captured = stream;
+        if (own == nullptr) cudaStreamCreateWithFlags(&own, cudaStreamNonBlocking);
+        mark(base, bytes, own);
+        cudaStreamSynchronize(own);
+        cudaMemsetAsync(base + kGuard, poison_byte, bytes, stream);
+    } else {
+        mark(base, bytes, stream);
+    }
     std::lock_guard<std::mutex> hold(lock);
-    live[base + kGuard] = {base, bytes};
+    live[base + kGuard] = {base, bytes, captured};
     return base + kGuard;
 }
 
 void guarded_free(void* pointer, ssize_t size, int device, cudaStream_t stream) {
     (void)size;
     (void)device;
-    Block block{};
+    std::vector<Block> blocks;
     {
         std::lock_guard<std::mutex> hold(lock);
         auto found = live.find(pointer);
-        if (found == live.end()) return;
-        block = found->second;
+        if (found == live.end() || found->second.captured) return;  // those stay, fenced, as long as the process
+        waiting.push_back(found->second);
         live.erase(found);
+        if (capturing(stream) || capturing(last_captured)) return;
+        blocks.swap(waiting);
     }
     if (damage == nullptr && cudaMalloc(&damage, sizeof(Damage)) == cudaSuccess) cudaMemset(damage, 0, sizeof(Damage));
-    check_guards<<<1, 256, 0, stream>>>(reinterpret_cast<unsigned char*>(block.base), block.size, damage);
+    for (auto& each : blocks)
+        check_guards<<<1, 256, 0, stream>>>(reinterpret_cast<unsigned char*>(each.base), each.size, damage);
     cudaStreamSynchronize(stream);
-    cudaFree(block.base);
+    for (auto& each : blocks) cudaFree(each.base);
 }
 
 void guarded_poison(int byte) { poison_byte = byte; }

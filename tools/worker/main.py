@@ -61,9 +61,7 @@ class Worker:
         # The guarded allocator must be in place before anything touches the device.
         self.guard = Poison(args["device"], args.get("helper") if args["guarded"] else None)
         waiting = list(fds)
-        self.arenas = {
-            name: Arena.open(args["device"], export, waiting.pop(0)) for name, export in args["arenas"].items()
-        }
+        self.arenas = {name: Arena.open(export, waiting.pop(0)) for name, export in args["arenas"].items()}
         self.stopwatch = Stopwatch(self.device)
         self.libraries = BuiltLibraries([])
         self.integrity: Integrity | None = None

@@ -22,6 +22,9 @@ BINDING_US = 2.0
 BINDING_SHARE = 0.05
 """A call's way through a binding and a wrapper lies in the candidate's binary too: so little of it is no kernel."""
 
+NAME_LENGTH = 8192
+"""Long enough for instances of templates that hold templates."""
+
 STRAY, MANY_SAMPLES = 2, 400
 """On a busy machine a sample or two hit that way by chance: among so many they are no kernel either."""
 
@@ -157,7 +160,7 @@ def cuda_kernels(forward: Callable[[], object], repeats: int = 3) -> list[dict[s
     for event in recorded.events() or []:
         if event.device_type != DeviceType.CUDA:
             continue
-        row = kernels.setdefault(event.name, {"name": event.name[:400], "calls": 0, "us": 0.0})
+        row = kernels.setdefault(event.name, {"name": event.name[:NAME_LENGTH], "calls": 0, "us": 0.0})
         row["calls"] += 1
         row["us"] += float(event.time_range.elapsed_us())
     return sorted(kernels.values(), key=lambda row: -row["us"])[:64]

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from tools.worker.altering import Alterations
 from tools.worker.arena import tensor_at
-from tools.worker.placing import Ring, copy, placed
+from tools.worker.gate import Gate
+from tools.worker.masking import unmasked
+from tools.worker.placing import Ring, placed
 from tools.worker.seeding import seed_all
 from tools.worker.trees import flatten, unflatten
 
@@ -26,7 +27,8 @@ class TimedCalls:
         self._stopwatch = worker.stopwatch
         self._placed: list[torch.Tensor] = []
         self._output: object = None
-        self._row: list[object] = []
+        self._row: list[tuple[list[torch.Tensor], object]] = []
+        self._gate = Gate(worker.arenas["gate"]) if worker.device == "cuda" else None
         self._latest: list[torch.Tensor] = []
         self._held: list[torch.Tensor] = []
         self._earlier_inputs, self._earlier_outputs = Ring(worker.device), Ring(worker.device)
@@ -78,38 +80,38 @@ class TimedCalls:
         return self._worker.land(tuple(held), int(request["landing"]))
 
     def do_row(self, request: Message) -> Message:
-        """Forwards in a row on the inputs placed last, some values of which are others before each. With `anew` they
-        change in the shared buffer, and all inputs are copied from there: for a forward that leaves others in them.
-        Outputs of the last calls can be kept; without `forward` values change and nothing is called. On CUDA the
-        device waits first, so that the calls queue up."""
-        inputs = unflatten(request["inputs"], self._placed)
-        shared, others = (
-            [tensor_at(self._worker.arenas["inputs"], place) for place in request[name]]
-            for name in ("tensors", "others")
-        )
-        anew = bool(request["anew"])
-        changes = Alterations(shared if anew else self._placed, others, request["alter"], int(request["alter_seed"]))
-        keep, forward, kept = int(request["keep"]), self._worker.forward, list[object]()
-        self._row = []
-        self._stopwatch.wait(float(request["wait_us"]))
-        for _ in range(int(request["calls"])):
-            changes.next()
-            for mine, given in zip(self._placed, shared, strict=True) if anew else ():
-                copy(given, mine)
+        """Forwards in a row, each on the next of the `sets` of inputs in the shared buffer; without `forward` nothing
+        is called. With `keep` all inputs and outputs are kept. On CUDA the inputs are masked: all that is done with
+        them is launched behind the gate, and the pad comes before that is opened."""
+        worker, arena = self._worker, self._worker.arenas["inputs"]
+        worker.restore(request)
+        self._placed, self._latest, self._output, self._row = [], [], None, []
+        self._stopwatch.synchronize()
+        if self._gate is not None:
+            self._gate.hold(torch.cuda.current_stream())
+        for places in request["sets"]:
+            if self._gate is None:
+                given = [tensor_at(arena, place) for place in places]
+            else:
+                given = [unmasked(arena, place, pad) for place, pad in zip(places, request["pad"], strict=True)]
             if request.get("seed") is not None:
                 seed_all(int(request["seed"]))
-            if not request["forward"]:
-                continue
-            del kept[: max(len(kept) + 1 - max(keep, 1), 0)]  # there may be no room for another
-            kept.append(forward(inputs))
+            output = worker.forward(unflatten(request["inputs"], given)) if request["forward"] else None
+            if request["keep"]:
+                self._row.append((given, output))
+        if self._gate is not None:
+            self._gate.say_queued()
         self._stopwatch.synchronize()
-        self._row = kept if keep else []
         return {}
 
     def do_land_row(self, request: Message) -> Message:
-        """Copy out the outputs of one call of the last row: the last is 0, the one before it 1."""
-        output, self._row = self._row[-1 - int(request["back"])], []
-        return self._worker.land(output, int(request["landing"]))
+        """Copy out the outputs of one call of the last row, and what it has made of the inputs `give_back`."""
+        (given, output), self._row = self._row[int(request["call"])], []
+        reply = self._worker.land(output, int(request["landing"]))
+        for i in request["give_back"]:
+            self._give_back(request["tensors"][i], given[i])
+        self._stopwatch.synchronize()
+        return reply
 
     def _give_back(self, place: Message, tensor: torch.Tensor) -> None:
         target = tensor_at(self._worker.arenas["inputs"], place)
