@@ -21,6 +21,7 @@ from tools.judge.compare import Comparison, collect, compare
 from tools.judge.errors import identical
 from tools.judge.failures import CandidateFailed, violation
 from tools.judge.findings import observe
+from tools.judge.hoarding import its_own_memory
 from tools.judge.outcome import Failed, Outcome, Rules
 from tools.judge.repeats import POISONS, held_output, identical_runs, late_inputs
 from tools.judge.session import Session
@@ -64,8 +65,9 @@ class Check:
         try:
             self.session.load()
             self.outcome.weights = self.session.mapping.how
-            for step in steps:
-                step()
+            with its_own_memory(self.session):
+                for step in steps:
+                    step()
             self.outcome.verdict = Verdict.CORRECT
         except CandidateFailed as failed:
             self._decide(failed.verdict, [failed.finding])

@@ -216,10 +216,10 @@ class Worker:
                 meanwhile()
             reply = receive_json(self.child.sock, timeout=seconds, max_bytes=REPLY_BYTES)
         except ChannelTimeout as error:
-            self._end()
+            self.end()
             raise self._hung(seconds) from error
         except ChannelGarbage as error:
-            self._end()
+            self.end()
             raise self._forged(str(error)) from error
         except (ChannelClosed, OSError) as error:
             self.dead = True
@@ -228,7 +228,8 @@ class Worker:
             raise self._forged("not an object")
         return reply
 
-    def _end(self) -> None:
+    def end(self) -> None:
+        """Kill the process, and wait until it is gone."""
         self.dead = True
         self.child.kill()
         self.child.wait(2.0)

@@ -15,6 +15,7 @@ from tools.judge.bench import Bench
 from tools.judge.client import Reply
 from tools.judge.clocks import exchange_mismatch, series_mismatch, side_stream, work_ahead, work_behind
 from tools.judge.failures import CandidateFailed
+from tools.judge.hoarding import its_own_memory
 from tools.judge.rounds import Rounds
 from tools.judge.session import Session
 from tools.judge.timing import LEAST_ROUNDS, Timer
@@ -73,7 +74,8 @@ def duel(
 def _in_process(timer: Timer, session: Session, reference: Session) -> Measured:
     try:
         session.load()
-        found = _measure(timer, session, reference)
+        with its_own_memory(session):
+            found = _measure(timer, session, reference)
         found.ahead = work_ahead(session.timed.ahead, found.rounds) or work_behind(found.rounds)
         return found
     finally:
