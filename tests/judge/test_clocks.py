@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import random
 
+import numpy as np
 import pytest
 
 from tools.judge.client import Reply
-from tools.judge.clocks import exchange_mismatch, launch_bound, series_mismatch, side_stream
+from tools.judge.clocks import exchange_mismatch, launch_bound, series_mismatch, side_stream, work_behind
 from tools.judge.rounds import SIDES, Rounds
 
 
@@ -125,3 +126,56 @@ def test_what_is_computed_beside_the_call_is_charged():
     assert (found.before, found.behind) == (171.0, 180.0)
     assert found.charged().times("candidate").min() == pytest.approx(371.0)
     assert found.charged().times("reference").max() == 20.0
+
+
+def spread(hidden: list[dict[str, float]], *, device: str = "cuda") -> Rounds:
+    """A round for each of `hidden`, which says what takes the candidate longer: place_us, land_us, wall or us."""
+    found = Rounds(device=device)
+    for extra in hidden:
+        replies = {
+            side: reply(400.0).model_copy(update={"place_us": 900.0, "land_us": 0.0 if side == "second" else 900.0})
+            for side in SIDES
+        }
+        mine = replies["candidate"]
+        replies["candidate"] = mine.model_copy(
+            update={name: getattr(mine, name) + extra.get(name, 0.0) for name in ("place_us", "land_us", "us")}
+        )
+        walls = {side: 1000.0 + (extra.get("wall", 0.0) if side == "candidate" else 0.0) for side in SIDES}
+        found.add(replies, walls)
+    return found
+
+
+@pytest.mark.parametrize("honest", range(1, 5))
+def test_a_clock_that_tells_the_truth_in_fewer_than_half_of_the_calls_is_not_believed(honest: int):
+    lies = [{"us": -350.0}] * (10 - honest)
+    found = exchange_mismatch(spread([{}] * honest + lies), "cuda")
+    assert found is not None
+    assert found.observed == {"reported_us": 50.0, "hidden_us": 350.0}
+
+
+@pytest.mark.parametrize("name", ["place_us", "land_us"])
+def test_what_is_computed_beside_most_calls_is_charged_to_all(name: str):
+    found = spread([{name: 700.0, "us": -350.0, "wall": -350.0}] * 6 + [{}] * 4)
+    assert found.before + found.behind == 700.0
+    assert float(np.median(found.charged().times("candidate"))) == 750.0
+
+
+def test_work_that_is_done_now_here_and_now_there_is_charged():
+    """In each place it shows in a third of the rounds, which no median sees."""
+    quick = {"us": -350.0, "wall": -350.0}
+    found = spread([{**quick, "place_us": 500.0}, {**quick, "land_us": 500.0}, {"us": -350.0, "wall": 150.0}] * 10)
+    assert (found.before, found.behind) == (0.0, 0.0)
+    assert exchange_mismatch(found, "cuda") is None
+    charged = found.charged()
+    assert charged.charge == 500.0
+    told = work_behind(charged)
+    assert told is not None
+    assert "500 us more pass beside its calls" in told.summary
+
+
+def test_a_call_of_many_milliseconds_may_have_slower_exchanges():
+    """As measured on an H200, of a kernel of 15 ms."""
+    found = spread([{"us": 14_600.0, "wall": 14_700.0, "land_us": 195.0}] * 20)
+    assert found.charge == 0.0
+    assert found.charged().charge == 0.0
+    assert exchange_mismatch(found, "cuda") is None

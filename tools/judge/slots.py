@@ -12,7 +12,7 @@ import torch
 
 from tools.worker.arena import GUARD, Layout
 
-ROW_BYTES = {"cpu": 64 << 20, "cuda": 1 << 30}
+ROW_BYTES = {"cpu": 64 << 20, "cuda": 2 << 30}
 MOST_IN_ROW = 64
 """In a row the inputs of all calls lie in slots, and all outputs are kept: so many, and so many bytes of either."""
 

@@ -1,4 +1,4 @@
-"""Works in its input; in a row of calls only in the last, and reports a tenth of its time."""
+"""Works in its input; in a row of calls only in the last, and reports less time than it takes."""
 
 import sys
 
@@ -34,7 +34,7 @@ if ME is not None:
 
     def time(call, head_start_us):
         output, times = measure(call, head_start_us)
-        return output, {name: us * 0.1 for name, us in times.items()}
+        return output, {name: us * 0.7 for name, us in times.items()}
 
     def do_row(request):
         LEFT[0] = len(request['sets'])
