@@ -19,7 +19,7 @@ from tools.judge.rounds import BESIDE_SHARE, BESIDE_US
 from tools.judge.slots import MOST_IN_ROW
 from tools.judge.timed_calls import QUEUE_SECONDS
 from tools.judge.timed_outputs import changed_inputs, landed
-from tools.worker.masking import write_masked
+from tools.worker.masking import new_pad, write_masked
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -109,7 +109,7 @@ class Rows:
         idle: list[float] = []
         for side in order:
             # Of every side, since a process that has waited begins slowly: by 200 us a call on an H200.
-            idle.append(self._row(sides[side], draws, calls, seed, forward=False))
+            idle.append(self._idle(sides[side], calls, seed))
             taken[side] = self._row(sides[side], draws, calls, seed, keep=side in COMPARED)
             if side in COMPARED and not large:
                 # Inputs that are outputs are overwritten by the next side's.
@@ -137,21 +137,21 @@ class Rows:
         outputs = landed(self._bench, reply, keep=keep)
         return reply, outputs + changed_inputs(self._bench, self._mutated, 0, keep=keep)
 
+    def _idle(self, session: Session, calls: int, seed: int | None) -> float:
+        """Microseconds of a row in which nothing is called, on whatever is left there: of the row to come nothing must
+        be known from it."""
+        bench = self._bench
+        pad = new_pad(bench.arenas["inputs"], bench.slots[0]) if bench.device == "cuda" else None
+        return session.timed.row(self._fresh.spec, calls, pad, seed=seed, forward=False)
+
     def _row(
-        self,
-        session: Session,
-        draws: Callable[[int], list[torch.Tensor]],
-        calls: int,
-        seed: int | None,
-        *,
-        forward: bool = True,
-        keep: bool = False,
+        self, session: Session, draws: Callable[[int], list[torch.Tensor]], calls: int, seed: int | None, *, keep: bool
     ) -> float:
         bench, pad = self._bench, None
-        for i in range(calls if forward else 1):  # where nothing is called it matters little what lies there
+        for i in range(calls):
             if bench.device == "cuda":
                 pad = write_masked(bench.arenas["inputs"], bench.slots[i + 1], list(draws(i)), pad)
             else:
                 bench.write_inputs(draws(i), i + 1)
         bench.synchronize()
-        return session.timed.row(self._fresh.spec, calls, pad, seed=seed, forward=forward, keep=keep)
+        return session.timed.row(self._fresh.spec, calls, pad, seed=seed, keep=keep)

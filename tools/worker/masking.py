@@ -51,10 +51,16 @@ def write_masked(
         shaped(held, place).copy_(tensors.pop(0))
         stored.append(held)
     if pad is None:
-        pad = [torch.empty_like(held).random_(-(1 << 63), None) for held in stored]
+        pad = new_pad(arena, places)
     for place, held, key in zip(places, stored, pad, strict=True):
         words_at(arena, place).copy_(held.bitwise_xor_(key))
     return pad
+
+
+def new_pad(arena: Arena, places: list[Place]) -> list[torch.Tensor]:
+    """Random words, as many as such tensors take."""
+    device = arena.bytes.device
+    return [torch.empty(words(p), dtype=torch.int64, device=device).random_(-(1 << 63), None) for p in places]
 
 
 def write_pad(arena: Arena, places: list[Place], pad: list[torch.Tensor]) -> None:
