@@ -70,6 +70,26 @@ def _call(args: dict[str, Any]) -> int:
     return result
 
 
+def _punch(args: dict[str, Any]) -> list[int]:
+    """Take a page out of shared memory, by both ways there are. Returns the errors and what the page then holds."""
+    fd = os.memfd_create("shared")
+    os.ftruncate(fd, 8192)
+    shared = mmap.mmap(fd, 8192)
+    shared[:8192] = b"x" * 8192
+    library = ctypes.CDLL(None, use_errno=True)
+    found: list[int] = []
+    address = ctypes.addressof(ctypes.c_char.from_buffer(shared))
+    library.madvise(ctypes.c_void_p(address), ctypes.c_size_t(4096), 9)
+    found.append(ctypes.get_errno())
+    ctypes.set_errno(0)
+    library.fallocate(fd, 3, ctypes.c_long(0), ctypes.c_long(4096))
+    found += [ctypes.get_errno(), shared[0]]
+    ctypes.set_errno(0)
+    library.fallocate(fd, 0, ctypes.c_long(0), ctypes.c_long(16384))
+    found.append(ctypes.get_errno())
+    return found
+
+
 def _kill(args: dict[str, Any]) -> None:
     os.kill(args["pid"], signal.SIGTERM)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import socket
 import sys
@@ -119,6 +120,13 @@ def test_system_calls_that_fall_back_to_others(nursery: Nursery, name: str) -> N
     assert succeeded is False
     assert "not implemented" in given
     assert status.ok
+
+
+def test_no_page_is_taken_out_of_shared_memory(nursery: Nursery) -> None:
+    """Or another process would wait for new ones where it is timed. Memory may still be asked for."""
+    succeeded, given, _ = attempt(nursery, "punch")
+    assert succeeded
+    assert given == [errno.EPERM, errno.EPERM, ord("x"), 0]
 
 
 @pytest.mark.parametrize("pid", [1, -1, 0x7FFFFFF0])

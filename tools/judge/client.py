@@ -26,7 +26,8 @@ from tools.worker.gate import Gate
 REPLY_BYTES = 4 << 20
 Microseconds = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 LOAD_SECONDS = 60.0
-STOP_SECONDS = 1.0
+STOP_SECONDS = 3.0
+SPIN_SECONDS = 0.0002
 
 
 class Placed(BaseModel):
@@ -158,14 +159,22 @@ class Worker:
 
     def pause(self) -> None:
         """Have the process and all its threads stand still until it is resumed, or asked for something. Returns once
-        they do: a thread in a long system call goes on until that ends."""
+        they do: a thread in a long system call goes on until that ends. CandidateFailed where that takes too long."""
         if self._paused:
             return
         self._signal(signal.SIGSTOP)
         self._paused = True
-        give_up = time.monotonic() + STOP_SECONDS
-        while not threads.stand_still(self.child.pid) and time.monotonic() < give_up:
-            time.sleep(0.0002)
+        began = time.monotonic()
+        while not threads.stand_still(self.child.pid):
+            taken = time.monotonic() - began
+            if taken > STOP_SECONDS and self._sandboxed:
+                self.end()
+                summary = f"goes on working for more than {STOP_SECONDS:.0f} s after its answer"
+                raise CandidateFailed(Verdict.TIMEOUT, observe("hung", summary, seconds=STOP_SECONDS))
+            if taken > STOP_SECONDS:
+                return
+            if taken > SPIN_SECONDS:
+                time.sleep(SPIN_SECONDS)
 
     def resume(self) -> None:
         """Let a paused process go on."""

@@ -70,12 +70,13 @@ class TimedCalls:
         began = time.perf_counter_ns()
         reply = self._worker.run(request, patience)
         wall = _us_since(began)
-        found: dict[str, Any] = {"place_us": placing}
+        late = self._stop()
+        found: dict[str, Any] = {"place_us": placing, "land_us": late}
         # Work is work, whenever it is done.
         found |= {name: getattr(reply, name) + ahead for name in ("us", "host_us", "drained_us")}
         if land:
-            found |= self._carried(request, patience)
-        self._rest()
+            carried, taken = self._carried(request, patience)
+            found |= {"outputs": carried.outputs, "tensors": carried.tensors, "land_us": late + taken}
         return reply.model_copy(update=found), wall + ahead
 
     def _placed(self, slot: int, *, cold: bool) -> tuple[float, float]:
@@ -98,18 +99,16 @@ class TimedCalls:
         self.ahead.append(ahead)
         return ahead, placing
 
-    def _carried(self, request: dict[str, Any], patience: float) -> dict[str, Any]:
+    def _carried(self, request: dict[str, Any], patience: float) -> tuple[Reply, float]:
         """Outputs of the last call, landed, and what that has taken. From memory: what was left in caches would make it
         one time for one kernel and another for the other, and what is computed only now would not show."""
-        self._rest()
 
         def carry() -> Reply:
             # On CUDA work that the reply has not waited for delays the one or the other.
             caches(self._bench.device).empty()
             return self._worker.run({**request, "op": "land"}, patience)
 
-        carried, taken = self.accounted(carry)
-        return {"outputs": carried.outputs, "tensors": carried.tensors, "land_us": taken}
+        return self.accounted(carry)
 
     def accounted(self, what: Callable[[], T]) -> tuple[T, float]:
         """What an exchange gives, and the microseconds that it takes: of all threads of the process, also those that
@@ -155,9 +154,7 @@ class TimedCalls:
 
             gate.shut()
             self._worker.ask(request, patience, let_go)
-        taken = _us_since(began)
-        self._rest()
-        return taken
+        return _us_since(began) + self._stop()
 
     def land_row(self, call: int, give_back: Sequence[int] = ()) -> Reply:
         """Land the outputs of one call of the last row. What became of its inputs `give_back` is in slot 0
@@ -206,6 +203,17 @@ class TimedCalls:
     def _rest(self) -> None:
         if self._still:
             self._worker.pause()
+
+    def _stop(self) -> float:
+        """Have the process stand still that has just replied. Returns the microseconds that it goes on working until it
+        does: a thread in a system call can't be stopped, and what that does is work, too."""
+        if not self._still:
+            return 0.0
+        pid, began = self._worker.child.pid, time.perf_counter_ns()
+        spent = threads.process_time(pid)
+        self._worker.pause()
+        # Threads that wait for work spin, which is none; and a busy machine stops a process late.
+        return min(threads.process_time(pid) - spent, _us_since(began))
 
 
 def _us_since(began: int) -> float:

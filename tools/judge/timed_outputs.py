@@ -133,9 +133,14 @@ class TimedOutputs:
 
 
 def landed(bench: Bench, reply: Reply, *, keep: bool) -> list[torch.Tensor]:
-    """The outputs of a reply; only with `keep` do they outlast the next call."""
+    """The outputs of a reply; only with `keep` do they outlast the next call. Raises CandidateFailed where they are
+    said to lie where there is nothing."""
     bench.synchronize()
-    views = [tensor_at(bench.arenas["landing"], place.model_dump()) for place in reply.tensors]
+    try:
+        views = [tensor_at(bench.arenas["landing"], place.model_dump()) for place in reply.tensors]
+    except (LookupError, RuntimeError, TypeError, ValueError) as error:
+        summary = "the outputs are described in a form that our worker never sends"
+        raise CandidateFailed(Verdict.CHEATING, observe("forged_reply", summary)) from error
     return [v.clone() for v in views] if keep else views
 
 

@@ -13,6 +13,8 @@ _NUMBERS: dict[str, tuple[int | None, int | None]] = {
     "execve": (59, 221),
     "execveat": (322, 281),
     "socket": (41, 198),
+    "madvise": (28, 233),
+    "fallocate": (285, 47),
     "ptrace": (101, 117),
     "process_vm_readv": (310, 270),
     "process_vm_writev": (311, 271),

@@ -44,7 +44,10 @@ _TO_SELF = ("kill", "tgkill", "rt_sigqueueinfo", "rt_tgsigqueueinfo")
 _PROCESSES = ("fork", "vfork", "execve", "execveat", "tkill", "pidfd_open", "pidfd_send_signal")
 # AF_UNIX and AF_NETLINK: the C library tries them for user names and interfaces. Refused, but no sign of ill will.
 _QUIET_FAMILIES = (1, 16)
-_HANDLED = {*_UNKNOWN, "clone", *_TO_SELF, *PATH_CALLS}
+_HANDLED = {*_UNKNOWN, "clone", *_TO_SELF, *PATH_CALLS, "madvise", "fallocate"}
+# Both take pages out of memory that is shared: who touches them next, in whatever process, waits for new ones.
+_MADV_REMOVE = 9
+_PUNCH_HOLE = 2
 _BY_FLAGS = {"open": 1, "openat": 2}
 
 _line: int | None = None
@@ -118,6 +121,8 @@ def _program(own_pid: int | None, refuse: int) -> bytes:
         code += _when("clone", _if_any_bit(0, linux.CLONE_THREAD, _ALLOW, refuse))
         for name in _TO_SELF:
             code += _when(name, [*_if_equal(0, own_pid, _ALLOW), _step(_RETURN, refuse)])
+        code += _when("madvise", _if_equal(2, _MADV_REMOVE, _ERRNO | _EPERM))
+        code += _when("fallocate", _if_any_bit(1, _PUNCH_HOLE, _ERRNO | _EPERM, _ALLOW))
         watched = refuse if refuse == _NOTIFY else _ALLOW
         for name in PATH_CALLS:
             by_flags = _BY_FLAGS.get(name)
