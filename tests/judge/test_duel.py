@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -19,9 +20,18 @@ from tools.types import SpeedClaim
 EXCHANGE_US = 300.0
 
 
-def timed(candidate: float, reference: float = 100.0, *, hidden: float = 0.0) -> Rounds:
+@dataclass
+class Script(Rounds):
+    """Rounds with what a call in a row of the candidate's takes, by series; the last one lasts."""
+
+    in_rows: list[float] = field(default_factory=list)
+
+
+def timed(
+    candidate: float, reference: float = 100.0, *, hidden: float = 0.0, in_rows: tuple[float, ...] = ()
+) -> Rounds:
     """Thirty rounds with a spread of 0.2%. `hidden` us a call pass in the exchange with the candidate alone."""
-    found = Rounds()
+    found = Script(in_rows=list(in_rows) or [candidate])
     for i in range(30):
         us = (candidate, reference, reference)
         said = dict(zip(SIDES, (t * (1 + 0.001 * (i % 3 - 1)) for t in us), strict=True))
@@ -64,7 +74,9 @@ def play(monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[Measured, int]]
                 return [Reply(outputs={}, tensors=[], us=90.0, host_us=1.0, drained_us=90.0)] * 10
 
             def series(self, _session: Session, rounds: Rounds) -> tuple[float, float]:
-                return float(rounds.times("candidate").min()), float(rounds.times("reference").min())
+                assert isinstance(rounds, Script)
+                mine = rounds.in_rows.pop(0) if len(rounds.in_rows) > 1 else rounds.in_rows[0]
+                return mine, float(rounds.times("reference").min())
 
         def start() -> Session:
             ScriptedTimer.started += 1
@@ -107,3 +119,24 @@ def test_a_clock_that_lies_in_every_process_is_not_believed(play: Callable[..., 
     assert found.mismatch is not None
     assert found.mismatch.code == "clock_mismatch"
     assert (found.claim, found.rounds.clock, processes) == (SpeedClaim.SLOWER, "wall", 2)
+
+
+def test_rows_that_are_slow_now_and_then_accuse_nobody(play: Callable[..., tuple[Measured, int]]):
+    found, processes = play(timed(50.0, in_rows=(110.0, 109.0, 112.0, 111.0, 51.0)))
+    assert found.mismatch is None
+    assert (found.claim, found.rounds.clock, processes) == (SpeedClaim.FASTER, "device", 1)
+    assert found.queued_us == 51.0
+
+
+def test_rows_that_are_slow_as_long_as_a_process_lives_accuse_nobody(play: Callable[..., tuple[Measured, int]]):
+    found, processes = play(timed(50.0, in_rows=(110.0,)), timed(110.0), timed(50.0))
+    assert found.mismatch is None
+    assert (found.claim, found.rounds.clock, processes) == (SpeedClaim.FASTER, "device", 2)
+
+
+def test_a_clock_that_rows_give_the_lie_in_every_process_is_not_believed(play: Callable[..., tuple[Measured, int]]):
+    lie, truth = timed(50.0, in_rows=(130.0,)), timed(130.0)
+    found, processes = play(lie, truth, timed(50.0, in_rows=(130.0,)), truth)
+    assert found.mismatch is not None
+    assert found.speedup.value == pytest.approx(100 / 130)
+    assert (found.claim, processes) == (SpeedClaim.SLOWER, 2)

@@ -97,8 +97,10 @@ def test_a_forward_that_waits_for_the_device_does_not_hang(crew: tuple[Bench, Cr
 
 
 def test_calls_that_begin_before_their_inputs_are_there_are_wrong(crew: tuple[Bench, Crew], rows: Rows):
+    sides = pair(crew, PEEKS)
     with pytest.raises(CandidateFailed, match="wrong while it was timed"):
-        rows.time(pair(crew, PEEKS), 8)
+        for _ in range(4):  # the first takes so long to be launched that inputs come before the last calls
+            rows.time(sides, 8)
 
 
 def test_slots_hold_noise_until_a_row_begins(crew: tuple[Bench, Crew]):

@@ -213,7 +213,7 @@ class TimedCalls:
         spent = threads.process_time(pid)
         self._worker.pause()
         # Threads that wait for work spin, which is none; and a busy machine stops a process late.
-        return min(threads.process_time(pid) - spent, _us_since(began))
+        return max(min(threads.process_time(pid) - spent, _us_since(began)), 0.0)  # it may have ended
 
 
 def _us_since(began: int) -> float:

@@ -171,6 +171,7 @@ class Timer:
         given = self._written
         order = self._random.sample(SIDES, len(SIDES))
         seed = self.seed()
+        looked_at = hold or not len(rounds) or self._random.random() < LOOKED_AT
         found: dict[str, list[torch.Tensor]] = {}
         states: dict[str, State] = {}
         replies: dict[str, Reply] = {}
@@ -194,17 +195,29 @@ class Timer:
                 found[side] = outputs + changed_inputs(self.bench, self._mutated, slot, keep=side != order[-1])
                 states[side], more = sides[side].timed.accounted(sides[side].changed_state)
                 replies[side] = replies[side].model_copy(update={"land_us": replies[side].land_us + more})
+            if side == "candidate" and looked_at:
+                # Now: for whoever comes next inputs are written anew, on the CPU to where this one has them.
+                self._look_at_inputs(sides[side], replies[side], given, found[side], 1 - slot, hold=hold)
         self.outputs.verify_form(replies["candidate"], replies["reference"])
         self.verify(found["candidate"], found["reference"], seed)
-        if hold or not len(rounds) or self._random.random() < LOOKED_AT:
-            # A view of an input lasts as long as that: the judge itself writes there.
-            views = any(place.aliases_input for side in found for place in replies[side].tensors)
-            hold = hold and not views
-            if hold:
-                self._early = [t.clone() for t in found["candidate"][: len(replies["candidate"].tensors)]]
-            inputs_kept(sides["candidate"], given, self._may_change, 1 - slot, hold=hold)
         self.outputs.verify_state(states["candidate"], states["reference"], outlier=self._fresh.has_outlier)
         rounds.add(replies, walls)
+
+    def _look_at_inputs(
+        self,
+        candidate: Session,
+        reply: Reply,
+        given: list[torch.Tensor],
+        outputs: list[torch.Tensor],
+        slot: int,
+        *,
+        hold: bool,
+    ) -> None:
+        # A view of an input lasts as long as that: the judge itself writes there.
+        hold = hold and not any(place.aliases_input for place in reply.tensors)
+        if hold:
+            self._early = [t.clone() for t in outputs[: len(reply.tensors)]]
+        inputs_kept(candidate, given, self._may_change, slot, hold=hold)
 
     def _outlasts(self, candidate: Session) -> None:
         """Raises CandidateFailed where the outputs of an early call, which none knew to be looked at again, have not
