@@ -22,7 +22,8 @@ TARGETS = "tests.nursery.nursery_targets:"
 WAIT = 60
 
 STARTER = """
-import sys, time
+import signal, sys, time
+signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in what a shell has put into the background
 from tools.channel import receive_json
 from tools.nursery import Nursery
 from tools.types import SandboxLevel
