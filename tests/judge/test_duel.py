@@ -122,7 +122,7 @@ def test_a_clock_that_lies_in_every_process_is_not_believed(play: Callable[..., 
 
 
 def test_rows_that_are_slow_now_and_then_accuse_nobody(play: Callable[..., tuple[Measured, int]]):
-    found, processes = play(timed(50.0, in_rows=(110.0, 109.0, 112.0, 111.0, 51.0)))
+    found, processes = play(timed(50.0, in_rows=(110.0, 109.0, 51.0)))
     assert found.mismatch is None
     assert (found.claim, found.rounds.clock, processes) == (SpeedClaim.FASTER, "device", 1)
     assert found.queued_us == 51.0

@@ -25,9 +25,8 @@ CLOSE = 0.15
 """A ratio within this of 1 is a close call."""
 
 
-LOOKS = {"cpu": 3, "cuda": 6}
-"""Times that calls in a row must seem too slow: on a busy machine some are so by chance. On an H200 rows of a kernel of
-184 us, honest, took twice that in three looks of eight, for a reason that is not known."""
+LOOKS = 3
+"""Times that calls in a row must seem too slow: on a busy machine some are so by chance."""
 
 
 @dataclass
@@ -92,7 +91,7 @@ def _measure(timer: Timer, session: Session, reference: Session) -> Measured:
     mismatch = exchange_mismatch(rounds, timer.bench.device)
     if mismatch is not None:
         return _lower(_judged(rounds.by_wall(), hot, mismatch), _judged(rounds, hot, mismatch))
-    for _ in range(LOOKS[timer.bench.device]):
+    for _ in range(LOOKS):
         each = timer.series(session, rounds)
         mismatch = series_mismatch(rounds, each, timer.bench.device)
         if mismatch is None:

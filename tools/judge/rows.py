@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import random
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -109,15 +108,15 @@ class Rows:
         order = sorted(sides, key=lambda side: side != COMPARED[0])
         idle: list[float] = []
         for side in order:
-            # Of every side, since a process that has waited begins slowly: by 200 us a call on an H200.
+            # Of every side, in the same place: what an exchange takes may hang on what came before it.
             idle.append(self._idle(sides[side], calls, seed))
             taken[side] = self._row(sides[side], draws, calls, seed, keep=side in COMPARED)
             if side in COMPARED and not large:
                 # Inputs that are outputs are overwritten by the next side's.
-                land = partial(self._landed, sides[side], looked_at, keep=not found or bool(self._mutated))
-                found[side], behind[side] = sides[side].timed.accounted(land)
+                keep = not found or bool(self._mutated)
+                found[side], behind[side] = self._landed(sides[side], looked_at, keep=keep)
         if large:
-            found = {side: self._landed(sides[side], looked_at, keep=side != COMPARED[-1]) for side in COMPARED}
+            found = {side: self._landed(sides[side], looked_at, keep=side != COMPARED[-1])[0] for side in COMPARED}
         else:
             taken[COMPARED[0]] += self._late(behind["candidate"], behind["reference"], calls)
         (mine, outputs), (theirs, expected) = (found[side] for side in COMPARED)
@@ -132,11 +131,12 @@ class Rows:
         late, device = max(mine - theirs, 0.0), self._bench.device
         return late * calls if late > BESIDE_SHARE[device] * theirs + BESIDE_US[device] else late
 
-    def _landed(self, session: Session, call: int, *, keep: bool) -> tuple[Reply, list[torch.Tensor]]:
-        """What was returned by a call, and its outputs with the inputs that count as such."""
-        reply = session.timed.land_row(call, self._mutated)
+    def _landed(self, session: Session, call: int, *, keep: bool) -> tuple[tuple[Reply, list[torch.Tensor]], float]:
+        """What was returned by a call, and its outputs with the inputs that count as such; and how long carrying them
+        away took, without what keeping them takes us."""
+        reply, taken = session.timed.accounted(lambda: session.timed.land_row(call, self._mutated))
         outputs = landed(self._bench, reply, keep=keep)
-        return reply, outputs + changed_inputs(self._bench, self._mutated, 0, keep=keep)
+        return (reply, outputs + changed_inputs(self._bench, self._mutated, 0, keep=keep)), taken
 
     def _idle(self, session: Session, calls: int, seed: int | None) -> float:
         """Microseconds of a row in which nothing is called, on whatever is left there: of the row to come nothing must
