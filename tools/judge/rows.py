@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import random
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tools.judge.caches import caches
-from tools.judge.rounds import BESIDE_SHARE, BESIDE_US
+from tools.judge.rounds import BESIDE_SHARE
 from tools.judge.slots import MOST_IN_ROW
 from tools.judge.timed_calls import QUEUE_SECONDS
 from tools.judge.timed_outputs import changed_inputs, landed
@@ -37,6 +38,12 @@ ROW_US = {"cpu": 20_000.0, "cuda": 10_000.0}
 
 UNMASKING_US = 60.0
 """So much of the host's time is set aside for having one input unmasked."""
+
+CARRIED = 8
+"""So many outputs of a row are carried away, where there are as many: which of them is looked at nobody knows."""
+
+LATE_US = {"cpu": 15.0, "cuda": 30.0}
+"""So much longer than the reference's may carrying one of them away take, and by a share of it (BESIDE_SHARE)."""
 
 COMPARED = ("candidate", "reference")
 LARGE_LANDING = 1 << 30
@@ -99,7 +106,8 @@ class Rows:
     def time(self, sides: dict[str, Session], calls: int) -> dict[str, Row]:
         """One row of calls by side. Raises CandidateFailed where an output is wrong."""
         draws, seed = self._fresh.several(calls), self._seed()
-        looked_at = self._random.randrange(calls)
+        carried = self._random.sample(range(calls), min(calls, CARRIED))
+        looked_at = self._random.choice(carried)
         large = self._bench.landing_bytes > LARGE_LANDING
         found: dict[str, tuple[Reply, list[torch.Tensor]]] = {}
         taken: dict[str, float] = {}
@@ -114,9 +122,9 @@ class Rows:
             if side in COMPARED and not large:
                 # Inputs that are outputs are overwritten by the next side's.
                 keep = not found or bool(self._mutated)
-                found[side], behind[side] = self._landed(sides[side], looked_at, keep=keep)
+                found[side], behind[side] = self._landed(sides[side], carried, looked_at, keep=keep)
         if large:
-            found = {side: self._landed(sides[side], looked_at, keep=side != COMPARED[-1])[0] for side in COMPARED}
+            found = {side: self._landed(sides[side], [0], 0, keep=side != COMPARED[-1])[0] for side in COMPARED}
         else:
             taken[COMPARED[0]] += self._late(behind["candidate"], behind["reference"], calls)
         (mine, outputs), (theirs, expected) = (found[side] for side in COMPARED)
@@ -129,14 +137,24 @@ class Rows:
         What the row has not waited for is waited for then; and what one answer is computed in only then, each of the
         calls would have taken."""
         late, device = max(mine - theirs, 0.0), self._bench.device
-        return late * calls if late > BESIDE_SHARE[device] * theirs + BESIDE_US[device] else late
+        return late * calls if late > BESIDE_SHARE[device] * theirs + LATE_US[device] else 0.0
 
-    def _landed(self, session: Session, call: int, *, keep: bool) -> tuple[tuple[Reply, list[torch.Tensor]], float]:
-        """What was returned by a call, and its outputs with the inputs that count as such; and how long carrying them
-        away took, without what keeping them takes us."""
-        reply, taken = session.timed.accounted(lambda: session.timed.land_row(call, self._mutated))
-        outputs = landed(self._bench, reply, keep=keep)
-        return (reply, outputs + changed_inputs(self._bench, self._mutated, 0, keep=keep)), taken
+    def _landed(
+        self, session: Session, carried: Sequence[int], looked_at: int, *, keep: bool
+    ) -> tuple[tuple[Reply, list[torch.Tensor]], float]:
+        """What was returned by one of the calls that are carried away, one after the other, and its outputs with the
+        inputs that count as such; and how long carrying one away took, without what keeping it takes us."""
+        total, found = 0.0, None
+        for call in carried:
+            give_back = self._mutated if call == looked_at else ()
+            reply, taken = session.timed.accounted(partial(session.timed.land_row, call, give_back))
+            total += taken
+            if call == looked_at:
+                lasts = keep or call != carried[-1]
+                outputs = landed(self._bench, reply, keep=lasts)
+                found = reply, outputs + changed_inputs(self._bench, self._mutated, 0, keep=lasts)
+        assert found is not None
+        return found, total / len(carried)
 
     def _idle(self, session: Session, calls: int, seed: int | None) -> float:
         """Microseconds of a row in which nothing is called, on whatever is left there: of the row to come nothing must

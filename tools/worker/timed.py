@@ -106,7 +106,9 @@ class TimedCalls:
 
     def do_land_row(self, request: Message) -> Message:
         """Copy out the outputs of one call of the last row, and what it has made of the inputs `give_back`."""
-        (given, output), self._row = self._row[int(request["call"])], []
+        call = int(request["call"])
+        given, output = self._row[call]
+        self._row[call] = [], None
         reply = self._worker.land(output, int(request["landing"]))
         for i in request["give_back"]:
             self._give_back(request["tensors"][i], given[i])
