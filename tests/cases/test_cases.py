@@ -38,8 +38,16 @@ def evaluator(request: pytest.FixtureRequest) -> Iterator[Open]:
         each.close()
 
 
+TIMINGS = 3
+"""A trick that gains nothing may seem to, once, beside other tests; one that gains something does each time."""
+
+
 def check(case: Case, evaluator: Open, folder: Path) -> None:
-    judged = judge(evaluator(case), HERE, case, folder)
+    judged = judge(evaluator(case), HERE, case, folder / "0")
+    for i in range(1, TIMINGS):
+        if judged.right or judged.verdict not in case.accepted:
+            break
+        judged = judge(evaluator(case), HERE, case, folder / str(i))
     found = "\n".join(f"{f.code}: {f.summary}" for f in judged.findings)
     assert judged.verdict in case.accepted, f"{case.mechanism}\n{found}"
     assert judged.right, f"{case.mechanism}: a speed-up of {judged.speedup} is reported"
