@@ -17,6 +17,8 @@ from tools.judge.session import Program, Session
 from tools.judge.timed_outputs import TimedOutputs
 from tools.nursery import Nursery
 from tools.sandbox import probe_level
+from tools.worker.arena import tensor_at
+from tools.worker.masking import unmasked, write_masked, write_pad
 
 pytestmark = pytest.mark.gpu
 
@@ -104,9 +106,6 @@ def test_calls_that_begin_before_their_inputs_are_there_are_wrong(crew: tuple[Be
 
 
 def test_slots_hold_noise_until_a_row_begins(crew: tuple[Bench, Crew]):
-    from tools.worker.arena import tensor_at
-    from tools.worker.masking import unmasked, write_masked, write_pad
-
     bench, _ = crew
     _, tensors = bench.problem.inputs(7)
     arena, (pad_places, places) = bench.arenas["inputs"], bench.slots[:2]

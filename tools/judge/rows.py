@@ -52,16 +52,19 @@ LARGE_LANDING = 1 << 30
 
 @dataclass(frozen=True)
 class Row:
-    """Microseconds that a row of `calls` has taken, and one in which nothing was called."""
+    """Microseconds that a row of `calls` has taken, one in which nothing was called, and carrying each of some outputs
+    away; `late` is what the row owes for that."""
 
     calls: int
     taken: float
     idle: float
+    carrying: list[float]
+    late: float = 0.0
 
     @property
     def each(self) -> float:
         """Microseconds of a call."""
-        return max(self.taken - self.idle, 0.01) / self.calls
+        return max(self.taken + self.late - self.idle, 0.01) / self.calls
 
 
 class Rows:
@@ -97,11 +100,14 @@ class Rows:
         wrong.
 
         Rows with calls and rows without are each taken at their least: of differences the least would be the one that
-        a neighbour has disturbed most where nothing is called.
+        a neighbour has disturbed most where nothing is called. What carrying outputs away takes is told by all of them.
         """
         rows = [self.time(sides, calls) for _ in range(looks)]
         idle = min(row.idle for found in rows for row in found.values())
-        return {side: max(min(row[side].taken for row in rows) - idle, 0.01) / calls for side in sides}
+        late = self._late(*([us for row in rows for us in row[side].carrying] for side in COMPARED), calls=calls)
+        least = {side: min(row[side].taken for row in rows) for side in sides}
+        least[COMPARED[0]] += late
+        return {side: max(taken - idle, 0.01) / calls for side, taken in least.items()}
 
     def time(self, sides: dict[str, Session], calls: int) -> dict[str, Row]:
         """One row of calls by side. Raises CandidateFailed where an output is wrong."""
@@ -111,7 +117,7 @@ class Rows:
         large = self._bench.landing_bytes > LARGE_LANDING
         found: dict[str, tuple[Reply, list[torch.Tensor]]] = {}
         taken: dict[str, float] = {}
-        behind: dict[str, float] = {}
+        carrying: dict[str, list[float]] = {}
         # What the reference is given lies open: the candidate could read it, and comes first.
         order = sorted(sides, key=lambda side: side != COMPARED[0])
         idle: list[float] = []
@@ -122,39 +128,44 @@ class Rows:
             if side in COMPARED and not large:
                 # Inputs that are outputs are overwritten by the next side's.
                 keep = not found or bool(self._mutated)
-                found[side], behind[side] = self._landed(sides[side], carried, looked_at, keep=keep)
+                found[side], carrying[side] = self._landed(sides[side], carried, looked_at, keep=keep)
         if large:
             found = {side: self._landed(sides[side], [0], 0, keep=side != COMPARED[-1])[0] for side in COMPARED}
-        else:
-            taken[COMPARED[0]] += self._late(behind["candidate"], behind["reference"], calls)
+        late = self._late(*(carrying.get(side, []) for side in COMPARED), calls=calls)
         (mine, outputs), (theirs, expected) = (found[side] for side in COMPARED)
         self._outputs.verify_form(mine, theirs)
         self._outputs.verify(outputs, expected, lambda: draws(looked_at), seed)
-        return {side: Row(calls, us, min(idle)) for side, us in taken.items()}
+        return {
+            side: Row(calls, us, min(idle), carrying.get(side, []), late if side == COMPARED[0] else 0.0)
+            for side, us in taken.items()
+        }
 
-    def _late(self, mine: float, theirs: float, calls: int) -> float:
-        """Microseconds that a row of calls owes for what carrying one output away takes longer than the reference's.
-        What the row has not waited for is waited for then; and what one answer is computed in only then, each of the
-        calls would have taken."""
-        late, device = max(mine - theirs, 0.0), self._bench.device
-        return late * calls if late > BESIDE_SHARE[device] * theirs + LATE_US[device] else 0.0
+    def _late(self, mine: list[float], theirs: list[float], *, calls: int) -> float:
+        """Microseconds that a row of calls owes for what carrying one output away takes longer than the reference's, by
+        the medians of some. What the row has not waited for is waited for then; and what one answer is computed in only
+        then, each of the calls would have taken."""
+        if not mine or not theirs:
+            return 0.0
+        usual, device = float(np.median(theirs)), self._bench.device
+        late = float(np.median(mine)) - usual
+        return late * calls if late > BESIDE_SHARE[device] * usual + LATE_US[device] else 0.0
 
     def _landed(
         self, session: Session, carried: Sequence[int], looked_at: int, *, keep: bool
-    ) -> tuple[tuple[Reply, list[torch.Tensor]], float]:
+    ) -> tuple[tuple[Reply, list[torch.Tensor]], list[float]]:
         """What was returned by one of the calls that are carried away, one after the other, and its outputs with the
-        inputs that count as such; and how long carrying one away took, without what keeping it takes us."""
-        total, found = 0.0, None
+        inputs that count as such; and how long carrying each away took, without what keeping it takes us."""
+        times, found = list[float](), None
         for call in carried:
             give_back = self._mutated if call == looked_at else ()
             reply, taken = session.timed.accounted(partial(session.timed.land_row, call, give_back))
-            total += taken
+            times.append(taken)
             if call == looked_at:
                 lasts = keep or call != carried[-1]
                 outputs = landed(self._bench, reply, keep=lasts)
                 found = reply, outputs + changed_inputs(self._bench, self._mutated, 0, keep=lasts)
         assert found is not None
-        return found, total / len(carried)
+        return found, times
 
     def _idle(self, session: Session, calls: int, seed: int | None) -> float:
         """Microseconds of a row in which nothing is called, on whatever is left there: of the row to come nothing must

@@ -57,7 +57,7 @@ METHOD: dict[Clock, dict[str, str]] = {
         "cuda": "paired calls in random order, L2 written then read, two processes, CUDA events",
     },
     "wall": dict.fromkeys(("cpu", "cuda"), _BY_JUDGE.format("calls, the exchange included,")),
-    "series": dict.fromkeys(("cpu", "cuda"), _BY_JUDGE.format("rows of calls, caches warm,")),
+    "series": dict.fromkeys(("cpu", "cuda"), _BY_JUDGE.format("rows of calls,")),
 }
 
 
