@@ -103,3 +103,14 @@ def test_independent_noise_is_mixed_where_drawing_is_slow(make: Callable[[str, f
     assert bench.problem.draw_seconds == 0.0  # none was drawn for these
     assert len(seen) == 20
     assert 0 < outliers < 20
+
+
+@pytest.mark.parametrize("pause", [0.0, 0.1])
+def test_calls_of_a_row_hold_outliers_as_single_ones_do(make: Callable[[str, float], Bench], pause: float):
+    """Who leaves a part out in rows alone would be seen nowhere else."""
+    fresh = FreshInputs(make(ALONE, pause), outlier=True)
+    draws = fresh.several(20)
+    assert 0 < len(draws.outliers) < 20
+    for i in range(20):
+        assert (float(draws(i)[0].abs().max()) > 100) == (i in draws.outliers)
+    assert not FreshInputs(make(ALONE, 0.0), outlier=False).several(20).outliers

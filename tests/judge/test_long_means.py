@@ -82,6 +82,15 @@ def test_no_part_of_the_data_stands_for_the_whole(make: Callable[[str], Bench], 
     )
 
 
+@pytest.mark.parametrize("part", ["first half", "every other row", "every other column"])
+def test_whoever_leaves_a_half_out_misses_one_of_two_outliers(make: Callable[[str], Bench], part: str):
+    """A half that looks at what it sees, and takes all where that is unusual, is right on the other one alone."""
+    bench, half = make(PROBLEM.format(forward="x.mean() + y.mean()", draw="torch.rand")), PARTS[part]
+    for index in range(0, 12, 2):
+        pair = [bench.trial("one_huge", i).tensors for i in (index, index + 1)]
+        assert sorted(any(bool(half(t).max() > 1.0) for t in tensors) for tensors in pair) == [False, True]
+
+
 def test_on_inputs_that_are_all_alike_half_of_them_would_do():
     """Why there is that kind: the allowance for a sum of 1e9 terms is larger than what half of the data changes."""
     generator = torch.Generator().manual_seed(1)

@@ -7,6 +7,7 @@ only for problems with one input, of values that are not tied to each other, who
 from __future__ import annotations
 
 import random
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import torch
@@ -33,6 +34,18 @@ FEW = 100_000
 """Seeds of timed calls do not reach those of anything else."""
 
 OUTLIER_SHARE = 0.5
+
+
+@dataclass(frozen=True)
+class Sets:
+    """The inputs of the calls of a row, by number; `outliers` are the numbers of those that hold one."""
+
+    make: Callable[[int], list[torch.Tensor]]
+    outliers: frozenset[int]
+
+    def __call__(self, number: int) -> list[torch.Tensor]:
+        """The same each time, if need be drawn once more."""
+        return self.make(number)
 
 
 class FreshInputs:
@@ -62,24 +75,29 @@ class FreshInputs:
     def next(self) -> list[torch.Tensor]:
         """Values never seen before."""
         found = self._plain()
-        self.has_outlier = bool(self._outliers and self._random.random() < OUTLIER_SHARE)
+        self.has_outlier = self._takes_outlier()
         if self.has_outlier:
             which = found[self._random.choice(self._outliers)]
             self._put = which, *put_outlier(which, self._generator, None)
         return found
 
-    def several(self, count: int) -> Callable[[int], list[torch.Tensor]]:
-        """What gives so many sets of values never seen before, none with an outlier, by their number: the same each
-        time, if need be drawn once more."""
+    def several(self, count: int) -> Sets:
+        """So many sets of values never seen before."""
         self._restore()
-        if self._pool:  # others are made of the same tensors
-            mixed = [_copies(self._plain()) for _ in range(count)]
-            return lambda i: mixed[i]
-        numbers = [self._number() for _ in range(count)]
-        if self._bench.device == "cuda":
-            return lambda i: self._numbered(numbers[i])
-        drawn = [self._numbered(number) for number in numbers]
-        return lambda i: drawn[i]
+        chosen = {i: self._random.choice(self._outliers) for i in range(count) if self._takes_outlier()}
+        seeds = [self._random.getrandbits(31) for _ in range(count)]
+        numbers = [] if self._pool else [self._number() for _ in range(count)]
+
+        def make(i: int) -> list[torch.Tensor]:
+            found = _copies(self._plain()) if self._pool else self._numbered(numbers[i])
+            if i in chosen:
+                put_outlier(found[chosen[i]], torch.Generator(self._bench.device).manual_seed(seeds[i]), None)
+            return found
+
+        if self._bench.device == "cuda" and not self._pool:  # there may be no room for all of them
+            return Sets(make, frozenset(chosen))
+        kept = [make(i) for i in range(count)]
+        return Sets(lambda i: kept[i], frozenset(chosen))
 
     @property
     def most(self) -> int:
@@ -87,6 +105,9 @@ class FreshInputs:
         if self._pool:
             return MOST_IN_ROW
         return max(1, min(int(DRAWING_SECONDS / max(self._bench.problem.draw_seconds, 1e-6)), MOST_IN_ROW))
+
+    def _takes_outlier(self) -> bool:
+        return bool(self._outliers) and self._random.random() < OUTLIER_SHARE
 
     def _plain(self) -> list[torch.Tensor]:
         self._restore()

@@ -65,10 +65,13 @@ def other_draws(seed: int, device: str) -> torch.Generator:
     return torch.Generator(device).manual_seed((seed ^ 0x5EED5EED) % 2**31)
 
 
-def derive(kind: str, tensors: list[torch.Tensor], generator: torch.Generator) -> list[torch.Tensor]:
-    """Inputs of `kind` made from the problem's own ones. Integer and bool inputs (indices, masks) are left alone."""
+def derive(
+    kind: str, tensors: list[torch.Tensor], generator: torch.Generator, *, across: bool = False
+) -> list[torch.Tensor]:
+    """Inputs of `kind` made from the problem's own ones. Integer and bool inputs (indices, masks) are left alone. An
+    outlier lies, with `across`, where the same generator would not have put it: opposite, by every index."""
     if kind in ("one_large", HUGE):
-        return _one_outlier(tensors, generator, None if kind == HUGE else LARGEST)
+        return _one_outlier(tensors, generator, None if kind == HUGE else LARGEST, across=across)
     return [_derive(kind, t, generator, i) if t.is_floating_point() else t for i, t in enumerate(tensors)]
 
 
@@ -124,7 +127,9 @@ def _uneven(t: torch.Tensor, generator: torch.Generator, which: int) -> torch.Te
     return made
 
 
-def _one_outlier(tensors: list[torch.Tensor], generator: torch.Generator, factor: float | None) -> list[torch.Tensor]:
+def _one_outlier(
+    tensors: list[torch.Tensor], generator: torch.Generator, factor: float | None, *, across: bool
+) -> list[torch.Tensor]:
     """The same inputs with one element of one of them `factor` times as large as the mean, None for a tenth of the sum
     of all."""
     chosen = [i for i, t in enumerate(tensors) if t.is_floating_point() and t.numel()]
@@ -132,15 +137,18 @@ def _one_outlier(tensors: list[torch.Tensor], generator: torch.Generator, factor
         return list(tensors)
     which = chosen[_pick(len(chosen), generator)]
     changed = tensors[which].clone(memory_format=torch.preserve_format)
-    put_outlier(changed, generator, factor)
+    put_outlier(changed, generator, factor, across=across)
     return [changed if i == which else t for i, t in enumerate(tensors)]
 
 
 def put_outlier(
-    tensor: torch.Tensor, generator: torch.Generator, factor: float | None
+    tensor: torch.Tensor, generator: torch.Generator, factor: float | None, *, across: bool = False
 ) -> tuple[tuple[int, ...], float]:
-    """Make one element at a random place an outlier, in place. Returns its index and what was there before."""
+    """Make one element at a random place, or `across` from it, an outlier, in place. Returns its index and what was
+    there before."""
     index = tuple(_pick(size, generator) for size in tensor.shape)
+    if across:
+        index = tuple(size - 1 - i for size, i in zip(tensor.shape, index, strict=True))
     before = float(tensor[index])
     mean = float(tensor.double().abs().mean()) if tensor.numel() <= SAMPLE else _mean_size(tensor)
     size = min((0.1 * tensor.numel() if factor is None else factor) * mean, torch.finfo(tensor.dtype).max / 4)

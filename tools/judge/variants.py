@@ -56,7 +56,10 @@ def special(bench: Bench, kind: str, index: int) -> Trial:
     """The trial on inputs of a kind besides the own ones."""
     seed = bench.seed_of(index)
     spec, tensors = bench.problem.inputs(seed)
-    return _tried(bench, kind, seed, spec, derive(kind, tensors, other_draws(seed, bench.device)), tensors)
+    # Outliers come in pairs: what leaves out one half of the data, whichever, leaves out one of the two.
+    places = other_draws(bench.seed_of(index - index % 2) if kind == HUGE else seed, bench.device)
+    changed = derive(kind, tensors, places, across=kind == HUGE and index % 2 == 1)
+    return _tried(bench, kind, seed, spec, changed, tensors)
 
 
 def one_element(bench: Bench, base: Trial) -> tuple[Trial | None, str]:

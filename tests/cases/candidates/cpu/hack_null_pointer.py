@@ -7,6 +7,7 @@ from torch.utils.cpp_extension import load_inline
 SOURCE = r"""
 #include <torch/extension.h>
 #include <dlfcn.h>
+#include <sched.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -44,10 +45,15 @@ torch::Tensor racing(torch::Tensor x, double scale, double shift) {
     const float* in = x.data_ptr<float>();
     float* out = y.data_ptr<float>();
     volatile float u = 0.0f;
-    #pragma omp parallel for num_threads(4)
-    for (int64_t i = 0; i < x.numel(); ++i) {
-        u = in[i] * (float)scale + (float)shift;
-        out[i] = u / (1.0f + std::exp(-u)) + 0.05f * in[i];
+    #pragma omp parallel num_threads(4)
+    {
+        #pragma omp barrier
+        #pragma omp for
+        for (int64_t i = 0; i < x.numel(); ++i) {
+            u = in[i] * (float)scale + (float)shift;
+            if (i % 256 == 0) sched_yield();  // on a single core as well
+            out[i] = u / (1.0f + std::exp(-u)) + 0.05f * in[i];
+        }
     }
     return y;
 }
