@@ -60,6 +60,8 @@ def test_a_kernel_shorter_than_what_a_clock_may_hide_hides_no_more_than_itself(d
 def test_a_machine_that_has_become_busy_is_no_lie():
     assert series_mismatch(rounds(1000.0, 1500.0), (2500.0, 3100.0), "cpu") is None
     assert series_mismatch(rounds(1000.0, 1500.0), (2900.0, 1500.0), "cpu") is not None
+    # Disturbed ten times as much as the other: what is forgiven for it has an end.
+    assert series_mismatch(rounds(3.0, 100.0), (60.0, 1000.0), "cpu") is not None
 
 
 def test_the_judges_clocks_replace_what_the_worker_says():

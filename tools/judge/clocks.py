@@ -18,6 +18,10 @@ MOST_TIMES = 2.0
 """A call in a series, with warm caches, may take longer than a call by itself by this share and this much, but never so
 many times as long: what a clock may hide is no licence for kernels that take less than that."""
 
+MOST_BUSY = 2.0
+"""So many times may the reference's calls take longer in a row for the candidate's to be forgiven the same. Beyond that
+the two have not been disturbed alike, and one that was not could lie as much as the other one was."""
+
 
 def exchange_mismatch(rounds: Rounds, device: str) -> Finding | None:
     """Whether more time passes in the exchanges with the candidate than its clock accounts for.
@@ -45,7 +49,7 @@ def series_mismatch(rounds: Rounds, each: tuple[float, float], device: str) -> F
     """
     mine, theirs = each
     reported, usual = (float(np.median(rounds.column(side, "us"))) for side in ("candidate", "reference"))
-    busy = max(1.0, theirs / usual) if usual > 0 else 1.0
+    busy = min(max(1.0, theirs / usual), MOST_BUSY) if usual > 0 else 1.0
     most = min((1 + HIDDEN_SHARE[device]) * busy * reported + HIDDEN_US[device], MOST_TIMES * busy * reported)
     if mine <= most:
         return None

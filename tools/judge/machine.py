@@ -3,9 +3,18 @@
 from __future__ import annotations
 
 import os
+import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import torch
+
+from tools.judge import threads
+
+_US_A_TICK = 1e6 / os.sysconf("SC_CLK_TCK")
+_BUSY = (0, 1, 2, 5, 6, 7)
+"""Columns of /proc/stat in which a processor did something: user, nice, system, interrupts of both kinds, and what the
+hypervisor gave to other machines."""
 
 
 def last_level_cache_bytes() -> int:
@@ -20,3 +29,31 @@ def last_level_cache_bytes() -> int:
 
 def usable_threads() -> int:
     return max(1, min(torch.get_num_threads(), len(os.sched_getaffinity(0))))
+
+
+class Bystanders:
+    """How much of the processors that we may use goes to other programs than this one and the processes `ours`, from
+    here on."""
+
+    def __init__(self, ours: Sequence[int]) -> None:
+        self._ours = ours
+        self._began = self._now()
+
+    def share(self) -> float:
+        """Between 0 and 1; 0 where the kernel doesn't tell."""
+        wall, busy, ours = (now - then for now, then in zip(self._now(), self._began, strict=True))
+        return min(max(busy - ours, 0.0) / max(wall * len(os.sched_getaffinity(0)), 1.0), 1.0)
+
+    def _now(self) -> tuple[float, float, float]:
+        used = time.process_time_ns() / 1e3 + sum(map(threads.process_time, self._ours))
+        return time.perf_counter_ns() / 1e3, busy_us(Path("/proc/stat"), os.sched_getaffinity(0)), used
+
+
+def busy_us(stat: Path, processors: set[int]) -> float:
+    """Microseconds that these processors have worked since the machine was started; 0 where the kernel doesn't tell."""
+    try:
+        rows = [line.split() for line in stat.read_text().splitlines()]
+        counted = [row[1:] for row in rows if row and row[0][:3] == "cpu" and row[0][3:] in map(str, processors)]
+        return _US_A_TICK * sum(int(row[column]) for row in counted for column in _BUSY)
+    except (OSError, ValueError, IndexError):
+        return 0.0

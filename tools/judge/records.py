@@ -20,6 +20,9 @@ from tools.judge.timing import METHOD
 from tools.types import Evidence, Finding, PrecisionReport, TimingResult
 
 FASTER_THAN_PHYSICS = 0.8
+BUSY = 0.1
+"""On two quiet cores other programs took up to 3% while 15 kernels were timed; one that spins takes half of them, and a
+reference that runs on both cores then waits for it where a kernel on one does not."""
 
 
 def precision_report(bench: Bench, rules: Rules, outcome: Outcome) -> PrecisionReport | None:
@@ -69,6 +72,9 @@ def timing_result(
         us, least = candidate.value, floor.memory_us
         summary = f"{us:.1f} us is less than the {least:.1f} us that moving the problem's bytes takes here"
         findings.append(observe("faster_than_physics", summary, severity="warning", us=us, floor_us=least))
+    if device == "cpu" and rounds.bystanders > BUSY:
+        summary = f"other programs took {rounds.bystanders:.0%} of this machine's processors while it was timed"
+        findings.append(observe("busy_machine", summary, severity="warning", share=round(rounds.bystanders, 3)))
     trusted = rounds.clock == "device"
     over_best = statistics.product(measured.speedup, baselines[best].to_eager) if best else None
     host_us = float(np.median(rounds.column("candidate", "host_us"))) if trusted and device == "cuda" else None

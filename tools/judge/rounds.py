@@ -48,6 +48,9 @@ class Rounds:
     charge: float = 0.0
     """Microseconds that were added to each of the candidate's calls."""
 
+    bystanders: float = 0.0
+    """The share of the machine's processors that other programs took meanwhile."""
+
     def __len__(self) -> int:
         return len(self.walls["candidate"])
 
@@ -121,6 +124,7 @@ class Rounds:
             replies={side: rows + other.replies[side] for side, rows in self.replies.items()},
             walls={side: rows + other.walls[side] for side, rows in self.walls.items()},
             dropped=self.dropped + other.dropped,
+            bystanders=max(self.bystanders, other.bystanders),
         )
 
     def times(self, side: str) -> statistics.Samples:

@@ -24,6 +24,7 @@ from tools.judge.failures import CandidateFailed
 from tools.judge.findings import observe
 from tools.judge.fresh import FreshInputs
 from tools.judge.inputs import OWN
+from tools.judge.machine import Bystanders
 from tools.judge.module_state import State
 from tools.judge.rounds import SIDES, Clock, Rounds
 from tools.judge.rows import LARGE_LANDING, Rows
@@ -99,6 +100,7 @@ class Timer:
         rounds = Rounds(clock=clock, device=self.bench.device)
         stop = time.monotonic() + self._seconds
         self._warm(sides)
+        bystanders = Bystanders([session.worker.child.pid for session in sides.values()])
         calls = self._rows.calls(*([reply] for reply in self._usual(sides))) if clock == "series" else 0
         # Where outputs are large there may be no room for two.
         holds = clock == "device" and self.bench.landing_bytes <= LARGE_LANDING
@@ -119,6 +121,7 @@ class Timer:
                     break
             if time.monotonic() > stop and done >= FEWEST_ROUNDS:
                 break
+        rounds.bystanders = bystanders.share()
         self._outlasts(candidate)
         return rounds.charged()
 
