@@ -114,3 +114,13 @@ def test_calls_of_a_row_hold_outliers_as_single_ones_do(make: Callable[[str, flo
     for i in range(20):
         assert (float(draws(i)[0].abs().max()) > 100) == (i in draws.outliers)
     assert not FreshInputs(make(ALONE, 0.0), outlier=False).several(20).outliers
+
+
+def test_a_problem_that_gives_the_same_tensor_each_time_keeps_it(make: Callable[[str, float], Bench]):
+    source = ALONE.replace("    return [torch.randn(64, 256)]", "    return [X]") + "\n\nX = torch.randn(64, 256)\n"
+    fresh = FreshInputs(make(source, 0.0), outlier=True)
+    draws = fresh.several(20)
+    assert 0 < len(draws.outliers) < 20
+    plain = {draws(i)[0].numpy().tobytes() for i in range(20) if i not in draws.outliers}
+    assert len(plain) == 1
+    assert all(int((draws(i)[0].abs() > 100).sum()) == 1 for i in draws.outliers)

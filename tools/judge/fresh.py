@@ -91,6 +91,8 @@ class FreshInputs:
         def make(i: int) -> list[torch.Tensor]:
             found = _copies(self._plain()) if self._pool else self._numbered(numbers[i])
             if i in chosen:
+                # A copy: some problems give the same tensor each time.
+                found[chosen[i]] = found[chosen[i]].clone(memory_format=torch.preserve_format)
                 put_outlier(found[chosen[i]], torch.Generator(self._bench.device).manual_seed(seeds[i]), None)
             return found
 

@@ -52,8 +52,8 @@ class Bystanders:
 def busy_us(stat: Path, processors: set[int]) -> float:
     """Microseconds that these processors have worked since the machine was started; 0 where the kernel doesn't tell."""
     try:
+        names = {f"cpu{number}" for number in processors}
         rows = [line.split() for line in stat.read_text().splitlines()]
-        counted = [row[1:] for row in rows if row and row[0][:3] == "cpu" and row[0][3:] in map(str, processors)]
-        return _US_A_TICK * sum(int(row[column]) for row in counted for column in _BUSY)
+        return _US_A_TICK * sum(int(row[1 + column]) for row in rows if row and row[0] in names for column in _BUSY)
     except (OSError, ValueError, IndexError):
         return 0.0
