@@ -245,8 +245,8 @@ class TimingResult(Record):
     `speedup` is reference time over candidate time. `null_spread` is the half-width that the reference shows against
     itself: a claim needs the interval to lie beyond it. `best_baseline` is the fastest form of the reference of the
     precision that is asked for, `speedup_over_best` the candidate's speed-up over that. On CUDA `host_overhead_us` is
-    what launching a call takes the host, and `queued_us` what the device takes for one of many that were launched
-    ahead, caches warm.
+    what launching a call takes the host. `in_a_row_us` is what a call takes in a row of them, each on inputs of its
+    own, by the judge's clock (on CUDA all are launched ahead), None where nobody believed the worker's.
     """
 
     candidate_us: Interval
@@ -260,7 +260,8 @@ class TimingResult(Record):
     candidate_hot_us: float | None = None
     reference_hot_us: float | None = None
     host_overhead_us: float | None = None
-    queued_us: float | None = None
+    in_a_row_us: float | None = None
+    reference_in_a_row_us: float | None = None
     baselines_us: dict[str, float] = Field(default_factory=dict)
     best_baseline: str | None = None
     speedup_over_best: float | None = None

@@ -125,7 +125,7 @@ def test_rows_that_are_slow_now_and_then_accuse_nobody(play: Callable[..., tuple
     found, processes = play(timed(50.0, in_rows=(110.0, 109.0, 51.0)))
     assert found.mismatch is None
     assert (found.claim, found.rounds.clock, processes) == (SpeedClaim.FASTER, "device", 1)
-    assert found.queued_us == 51.0
+    assert found.in_a_row is not None and found.in_a_row[0] == 51.0
 
 
 def test_rows_that_are_slow_as_long_as_a_process_lives_accuse_nobody(play: Callable[..., tuple[Measured, int]]):

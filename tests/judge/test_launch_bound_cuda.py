@@ -54,5 +54,5 @@ def test_what_a_graph_would_hide_is_said(tmp_path: Path, size: int, bound: bool)
         result = evaluator.evaluate(CANDIDATE, tmp_path / "log")
     assert result.verdict is Verdict.CORRECT
     assert isinstance(result.timing, TimingResult)
-    assert result.timing.queued_us is not None
+    assert result.timing.in_a_row_us is not None
     assert ("launch_bound" in {f.code for f in result.timing.findings}) is bound

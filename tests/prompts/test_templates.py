@@ -335,6 +335,16 @@ def test_a_timed_candidate_is_told_with_interval_floor_and_baselines():
     assert "fastest correct candidate so far" in text
 
 
+@pytest.mark.parametrize("host_us", [None, 12.0])
+def test_what_calls_in_a_row_take_is_told_beside_single_ones(host_us: float | None):
+    rows = timing(in_a_row_us=900.0, reference_in_a_row_us=1300.0, host_overhead_us=host_us)
+    text = report(verdict=Verdict.CORRECT, build=BUILT, correctness=CORRECT, timing=rows)
+    how = " and all launched ahead" if host_us else ""
+    assert f"\n- in a row of calls, each on inputs of its own{how}: yours 900 µs, reference 1.3 ms\n" in text
+    assert ("\n- time on the host before the work is launched: 12 µs\n" in text) == (host_us is not None)
+    assert "\n\n\n" not in text
+
+
 def test_eager_alone_is_not_called_the_best_baseline():
     alone = timing(baselines_us={"eager": 1420.0}, best_baseline="eager", speedup_over_best=1.42)
     text = report(verdict=Verdict.CORRECT, build=BUILT, correctness=CORRECT, timing=alone)

@@ -22,6 +22,9 @@ MOST_BUSY = 2.0
 """So many times may the reference's calls take longer in a row for the candidate's to be forgiven the same. Beyond that
 the two have not been disturbed alike, and one that was not could lie as much as the other one was."""
 
+SLOWER_IN_A_ROW = 1.1
+"""So many times the reference's time."""
+
 
 def exchange_mismatch(rounds: Rounds, device: str) -> Finding | None:
     """Whether more time passes in the exchanges with the candidate than its clock accounts for.
@@ -110,6 +113,19 @@ def launch_bound(host_us: float, queued_us: float) -> Finding | None:
     )
     observed = {"host_us": round(host_us, 1), "device_us": round(queued_us, 1)}
     return observe("launch_bound", summary, severity="note", **observed)
+
+
+def slower_in_a_row(mine: float, theirs: float) -> Finding | None:
+    """Whether a program that is faster by itself, on cold caches and with its code and its threads cold as well, is
+    slower than the reference where calls follow each other."""
+    if mine <= SLOWER_IN_A_ROW * theirs:
+        return None
+    summary = (
+        f"faster in a call by itself, on cold caches; in a row of calls it takes {mine:.1f} us a call, and the "
+        f"reference {theirs:.1f} us"
+    )
+    observed = {"us": round(mine, 1), "reference_us": round(theirs, 1)}
+    return observe("slower_in_a_row", summary, severity="warning", **observed)
 
 
 def _mismatch(reported: float, hidden: float, text: str) -> Finding:

@@ -32,8 +32,8 @@ LOOKS = 3
 @dataclass
 class Measured:
     """What the timing of a program against the reference gave. `hot` are calls of the program and of the reference
-    with warm caches; `null` is what the method can't tell apart from 1; `queued_us` is what a call of the program takes
-    in a row of them that was launched ahead."""
+    with warm caches; `null` is what the method can't tell apart from 1; `in_a_row` are the
+    microseconds that a call of the program, and one of the reference, takes in a row of them."""
 
     rounds: Rounds
     hot: tuple[list[Reply], list[Reply]]
@@ -42,7 +42,7 @@ class Measured:
     claim: SpeedClaim
     mismatch: Finding | None
     ahead: Finding | None = None
-    queued_us: float | None = None
+    in_a_row: tuple[float, float] | None = None
 
 
 def duel(
@@ -96,7 +96,7 @@ def _measure(timer: Timer, session: Session, reference: Session) -> Measured:
         mismatch = series_mismatch(rounds, each, timer.bench.device)
         if mismatch is None:
             measured = _judged(rounds, hot, None)
-            measured.queued_us = each[0]
+            measured.in_a_row = each
             return measured
     return _lower(_judged(timer.run(session, "series"), hot, mismatch), _judged(rounds, hot, mismatch))
 
@@ -125,7 +125,7 @@ def _agreed(first: Measured, second: Rounds, device: str) -> Measured:
     found = _judged(first.rounds + second, first.hot, mismatch)
     apart = max(first.speedup.value / other.speedup.value, other.speedup.value / first.speedup.value) - 1
     found.null = max(first.null, other.null, apart)
-    found.ahead, found.queued_us = first.ahead, first.queued_us
+    found.ahead, found.in_a_row = first.ahead, first.in_a_row
     same = first.claim is other.claim
     found.claim = statistics.claim(found.speedup, found.null) if same else SpeedClaim.INDISTINGUISHABLE
     return found

@@ -11,13 +11,13 @@ from tools.judge import statistics
 from tools.judge.baselines import Baseline
 from tools.judge.bench import Bench
 from tools.judge.check import Outcome, Rules
-from tools.judge.clocks import launch_bound
+from tools.judge.clocks import launch_bound, slower_in_a_row
 from tools.judge.duel import Measured
 from tools.judge.findings import observe
 from tools.judge.inputs import OWN
 from tools.judge.limits import classify, floor_limit
 from tools.judge.timing import METHOD
-from tools.types import Evidence, Finding, PrecisionReport, TimingResult
+from tools.types import Evidence, Finding, PrecisionReport, SpeedClaim, TimingResult
 
 FASTER_THAN_PHYSICS = 0.8
 BUSY = 0.1
@@ -78,8 +78,11 @@ def timing_result(
     trusted = rounds.clock == "device"
     over_best = statistics.product(measured.speedup, baselines[best].to_eager) if best else None
     host_us = float(np.median(rounds.column("candidate", "host_us"))) if trusted and device == "cuda" else None
-    if host_us is not None and measured.queued_us is not None and (bound := launch_bound(host_us, measured.queued_us)):
+    mine_in_a_row, theirs_in_a_row = measured.in_a_row or (None, None)
+    if host_us is not None and mine_in_a_row is not None and (bound := launch_bound(host_us, mine_in_a_row)):
         findings.append(bound)
+    if measured.claim is SpeedClaim.FASTER and measured.in_a_row and (slower := slower_in_a_row(*measured.in_a_row)):
+        findings.append(slower)
     # Hot calls have no other clock than the worker's own.
     hot = [float(np.median([r.us for r in side])) if trusted else None for side in measured.hot]
     return TimingResult(
@@ -94,7 +97,8 @@ def timing_result(
         candidate_hot_us=hot[0],
         reference_hot_us=hot[1],
         host_overhead_us=host_us,
-        queued_us=measured.queued_us if device == "cuda" else None,
+        in_a_row_us=mine_in_a_row,
+        reference_in_a_row_us=theirs_in_a_row,
         baselines_us={name: baseline.us for name, baseline in baselines.items()},
         best_baseline=best,
         speedup_over_best=over_best.value if over_best else None,
