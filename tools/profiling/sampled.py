@@ -72,11 +72,21 @@ def _look_up(counters: list[int], own: list[str]) -> tuple[list[list[Any]], list
             if place.path in own and address is not None:
                 addresses[place.path, address] += count
         functions[name, place.path] += count
+    mine = any(path in own for _, path in functions)
     rows = [
-        [None if name is None else _plain(name), Path(path).name[:120], _kind(path, own), count]
+        [None if name is None else _plain(name), Path(path).name[:120], whose(path, own, mine=mine), count]
         for (name, path), count in functions.most_common(MOST_ROWS)
     ]
     return rows, [[path, address, count] for (path, address), count in addresses.most_common(MOST_ADDRESSES)]
+
+
+def whose(path: str, own: list[str], *, mine: bool) -> str:
+    """Whose code a file holds: `own`, `library` or `other`. The maths library's is the candidate's own where that is
+    seen at work too (`mine`): it is its loops that call it."""
+    kind = _kind(path, own)
+    if kind == "maths":
+        return "own" if mine else "other"
+    return kind
 
 
 def _plain(name: str) -> str:
