@@ -90,6 +90,17 @@ def profiled(toolbox: Toolbox, text: str) -> tuple[Profile, str]:
     return record.profile, render(record.kind, report=record)
 
 
+def test_a_kernel_that_calls_the_maths_library_is_profiled_as_its_own(toolbox: Toolbox):
+    profile, text = profiled(toolbox, source().replace("v = v * v - 0.7f", "v = std::pow(v * v, 0.71f)"))
+    assert profile.trouble is None
+    maths = [s for s in profile.symbols if s.file.startswith("libm.so")]
+    assert maths
+    assert all(s.whose == "own" for s in maths)
+    assert profile.limit is not None
+    assert profile.limit.code in ("hot_function", "idle_cores")
+    assert "libm.so" in text
+
+
 def test_the_time_of_a_kernel_is_found_in_its_functions(toolbox: Toolbox):
     profile, text = profiled(toolbox, source())
     assert profile.trouble is None

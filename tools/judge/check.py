@@ -231,7 +231,7 @@ class Check:
         first = self.bench.trial(kinds.OWN, 0)
         exact = any(not t.is_floating_point() for t in first.reference)
         after = OWN_TRIALS + len(kinds.SPECIAL) + 1
-        after += after % 2
+        after += after % 2  # a pair begins at an even number
         found = [
             (kind, OWN_TRIALS + position)
             for position, kind in enumerate(kinds.SPECIAL)

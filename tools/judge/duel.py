@@ -32,8 +32,8 @@ LOOKS = 3
 @dataclass
 class Measured:
     """What the timing of a program against the reference gave. `hot` are calls of the program and of the reference
-    with warm caches; `null` is what the method can't tell apart from 1; `in_a_row` are the
-    microseconds that a call of the program, and one of the reference, takes in a row of them."""
+    with warm caches; `null` is what the method can't tell apart from 1; `in_a_row` are the microseconds that a
+    call of the program, and one of the reference, takes in a row of them."""
 
     rounds: Rounds
     hot: tuple[list[Reply], list[Reply]]

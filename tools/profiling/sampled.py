@@ -12,7 +12,7 @@ from typing import Any
 from tools.probe.subject import load
 from tools.profiling.symbols import Mapped, Symbols, mapped_files
 from tools.worker.poison import Poison
-from tools.worker.profile import _kind
+from tools.worker.profile import kinds_of
 
 INTERVAL_US = 1000
 SAMPLES = 65536
@@ -72,21 +72,13 @@ def _look_up(counters: list[int], own: list[str]) -> tuple[list[list[Any]], list
             if place.path in own and address is not None:
                 addresses[place.path, address] += count
         functions[name, place.path] += count
-    mine = any(path in own for _, path in functions)
+    found = functions.most_common()
+    kinds = kinds_of([path for (_, path), _ in found], own)
     rows = [
-        [None if name is None else _plain(name), Path(path).name[:120], whose(path, own, mine=mine), count]
-        for (name, path), count in functions.most_common(MOST_ROWS)
-    ]
+        [None if name is None else _plain(name), Path(path).name[:120], kind, count]
+        for ((name, path), count), kind in zip(found, kinds, strict=True)
+    ][:MOST_ROWS]
     return rows, [[path, address, count] for (path, address), count in addresses.most_common(MOST_ADDRESSES)]
-
-
-def whose(path: str, own: list[str], *, mine: bool) -> str:
-    """Whose code a file holds: `own`, `library` or `other`. The maths library's is the candidate's own where that is
-    seen at work too (`mine`): it is its loops that call it."""
-    kind = _kind(path, own)
-    if kind == "maths":
-        return "own" if mine else "other"
-    return kind
 
 
 def _plain(name: str) -> str:

@@ -9,7 +9,7 @@ import ctypes
 import sys
 import time
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -78,8 +78,7 @@ def cpu_shares(forward: Callable[[], object], sampler: Path, own: list[str], sec
     """Samples in the candidate's `own` shared objects, in tensor libraries, and elsewhere, over about `seconds`; over
     up to six times as long where none or hardly one lies in its own code, until there are enough to say so.
 
-    The maths library counts as own where the candidate's binary has samples too: it is its loops that call it. The
-    interpreter, the C library and OpenMP's waiting count as `other` and say nothing.
+    The interpreter, the C library and OpenMP's waiting count as `other` and say nothing.
     """
     import torch
 
@@ -114,22 +113,26 @@ def _sample(
     finally:
         count = int(sampler.sampler_stop(buffer, ctypes.c_uint(65536)))
     ranges = _mapped_ranges()
-    kinds = [_kind(_file_of(int(pc), ranges), own) for pc in buffer[:count]]
-    mine, maths = kinds.count("own"), kinds.count("maths")
-    counts["own"] += mine + maths if mine else 0
-    counts["library"] += kinds.count("library")
-    counts["other"] += kinds.count("other") + (0 if mine else maths)
+    for kind in kinds_of([_file_of(int(pc), ranges) for pc in buffer[:count]], own):
+        counts[kind] += 1
     counts["calls"] += calls
     return True
 
 
-def _kind(path: str, own: list[str]) -> str:
-    name = Path(path).name
-    if path in own:
-        return "own"
-    if name.startswith(_MATHS):
-        return "maths"
-    return "library" if name.startswith(_LIBRARIES) else "other"
+def kinds_of(files: Sequence[str], own: Sequence[str]) -> list[str]:
+    """Whose code each of the `files` that samples lie in is: `own`, `library` or `other`. The maths library's is the
+    candidate's own where that has samples too: it is its loops that call it."""
+    maths = "own" if any(path in own for path in files) else "other"
+
+    def kind(path: str) -> str:
+        name = Path(path).name
+        if path in own:
+            return "own"
+        if name.startswith(_MATHS):
+            return maths
+        return "library" if name.startswith(_LIBRARIES) else "other"
+
+    return [kind(path) for path in files]
 
 
 def _mapped_ranges() -> list[tuple[int, int, str]]:
