@@ -12,8 +12,10 @@ from pathlib import Path
 import pytest
 
 from tests.cases.judging import HERE, load_cases, open_evaluator
+from tools.evaluator import Evaluator
 from tools.judge import threads
 from tools.judge.machine import Bystanders, busy_us
+from tools.types import TimingResult
 
 STAT = """cpu  90 0 90 900 0 0 0 0 0 0
 cpu0 10 1 5 500 70 2 3 4 9 9
@@ -21,6 +23,7 @@ cpu1 20 0 0 400 0 0 0 0 0 0
 cpu11 40 0 0 400 0 0 0 0 0 0
 intr 12345
 """
+CASE = next(case for case in load_cases(HERE, "cpu") if case.name == "silu_openmp")
 SPIN = "while True:\n    pass"
 
 
@@ -55,19 +58,23 @@ def test_another_program_is_seen_unless_it_is_ours(spinning: subprocess.Popen[by
     assert without < others.share() <= 1.0
 
 
-def test_a_time_taken_beside_other_programs_says_so(tmp_path: Path):
-    case = next(c for c in load_cases(HERE, "cpu") if c.name == "silu_openmp")
-    source = (HERE / "candidates" / "cpu" / "silu_openmp.py").read_text()
-    count = len(os.sched_getaffinity(0))
-    with open_evaluator(HERE, case, tmp_path / "builds") as evaluator:
-        programs = [subprocess.Popen([sys.executable, "-c", SPIN]) for _ in range(count)]
+@pytest.fixture
+def evaluator(request: pytest.FixtureRequest) -> Iterator[Evaluator]:
+    cache: pytest.Cache = request.config.cache  # pyright: ignore[reportAssignmentType]
+    with open_evaluator(HERE, CASE, cache.mkdir("agent-builds")) as evaluator:
+        yield evaluator
+
+
+def test_a_time_taken_beside_other_programs_says_so(evaluator: Evaluator, tmp_path: Path):
+    source = (HERE / CASE.file).read_text()
+    build = evaluator.build(source, tmp_path)
+    evaluator.soundness()  # all that can be done before is
+    with subprocess.Popen([sys.executable, "-c", SPIN]) as program:
         try:
-            timing = evaluator.evaluate(source, tmp_path).timing
+            timing = evaluator.time(source, build)
         finally:
-            for program in programs:
-                program.kill()
-                program.wait()
-    assert timing is not None
+            program.kill()
+    assert isinstance(timing, TimingResult)
     (told,) = [f for f in timing.findings if f.code == "busy_machine"]
     assert told.severity == "warning"
     assert 0.1 < told.observed["share"] <= 1.0
