@@ -198,6 +198,9 @@ class TrialResult(Record):
     error: ErrorStats | None = None
     reference_error: ErrorStats | None = None
     worst: WorstElement | None = None
+    conditioned: tuple[float, float] | None = Field(
+        default=None, description="RMS and maximum error allowed here, where last bits of the inputs make the output"
+    )
 
 
 class PrecisionReport(Record):
@@ -211,6 +214,7 @@ class PrecisionReport(Record):
     limit_rms: float
     candidate_max: float
     limit_max: float
+    conditioned: bool = Field(default=False, description="the limits are those of ill-conditioned inputs")
     oracle: Literal["fp64", "fp64_cpu", "fp32"]
 
 

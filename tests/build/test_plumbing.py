@@ -256,6 +256,15 @@ def test_unresolved_name_is_an_error_that_lists_what_there_is():
     assert e.value.diagnostic.code == "binding_mismatch"
 
 
+@pytest.mark.parametrize(
+    "before", ["static const int WIDTH = 4\n", "struct Shape { int n; }\n", "int helper() { return 1;\n"]
+)
+def test_a_definition_behind_a_mistake_is_left_to_the_compiler(before: str):
+    source = "#include <torch/extension.h>\n" + before + "torch::Tensor twice(torch::Tensor x) { return x * 2; }\n"
+    call = build(cpp_sources=source, functions=["twice"], uses={"twice"})
+    assert before in texts(call)["main.cpp"]
+
+
 def test_name_that_python_calls_reaches_the_only_function_there_is():
     call = build(cpp_sources="", cuda_sources=KERNEL + LAUNCH, functions=["relu"], uses={"relu"})
     assert "torch::Tensor relu(torch::Tensor x) { return relu_cuda(x); }" in texts(call)["main.cpp"]

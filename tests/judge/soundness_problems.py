@@ -48,6 +48,7 @@ WEIGHTS_OF_ONE = problem("torch.relu(x) * self.gain", init="self.gain = nn.Param
 ALL_NAN = problem("x / (x - x) * 0")
 SOME_NAN = problem("torch.sqrt(x)")
 OVERFLOW = problem("torch.exp(x * 100)")
+OVERFLOW_ON_THE_WAY = problem("torch.log(torch.exp(x * 100))")
 OTHER_GENERATOR = problem("x * random.SystemRandom().random()")
 COUNTER = problem("self.step(x)", init="self.calls = 0").replace(
     "def forward", "def step(self, x):\n        self.calls += 1\n        return x * self.calls\n\n    def forward"

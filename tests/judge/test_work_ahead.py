@@ -53,16 +53,17 @@ def timed(evaluator: Evaluator, folder: Path, sleeps: str) -> TimingResult:
     return found
 
 
-def test_a_thread_at_work_before_the_call_is_told_and_counted_in(evaluator: Evaluator, tmp_path: Path):
+def test_a_thread_that_never_rests_is_told_and_counted_in(evaluator: Evaluator, tmp_path: Path):
     for attempt in range(4):
         found = timed(evaluator, tmp_path / str(attempt), "false")
-        told = [f for f in found.findings if f.code == "work_ahead"]
+        # It is at work while inputs are given, and on two processors also while outputs are carried away: one is told.
+        told = [f for f in found.findings if f.code in ("work_ahead", "work_behind")]
         if told:
             break  # on a busy machine the thread may not get a processor when it would tell
     (finding,) = told
-    # While inputs are given; it stands still while caches are emptied, which takes much longer.
-    assert finding.observed["ahead_us"] > 50
-    assert found.candidate_us.value > finding.observed["ahead_us"]
+    counted = finding.observed.get("ahead_us") or finding.observed.get("behind_us")
+    assert isinstance(counted, float) and counted > 50
+    assert found.candidate_us.value > counted
 
 
 def test_a_thread_that_sleeps_costs_nothing(evaluator: Evaluator, tmp_path: Path):

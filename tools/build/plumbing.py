@@ -12,6 +12,7 @@ import re
 from typing import Any, Literal
 
 from tools.build import repairs
+from tools.build.bindings import settle_bindings, settle_functions
 from tools.build.calls import CUDA_CU, MAIN_CPP, BoundFunction, BuildCall, CaughtCall, Unit
 from tools.build.draft import Draft, fail
 from tools.build.flags import CheckedFlags, check_flags
@@ -57,8 +58,8 @@ def settle(
         repairs.move_device_code(draft)
     repairs.lift_extern_c(draft)
     repairs.spell_out_dims(draft)
-    repairs.settle_bindings(draft)
-    repairs.settle_functions(draft)
+    settle_bindings(draft)
+    settle_functions(draft)
     repairs.declare(draft)
     bindings = None
     if draft.functions is not None:

@@ -15,7 +15,7 @@ from tools.judge.findings import observe
 from tools.judge.inputs import FAR, OWN, SPECIAL
 from tools.judge.limits import FEW_AT_EDGES, FEW_ELEMENTS, MOST_AT_EDGES, Limit, looks_reduced
 from tools.judge.noise import within_noise
-from tools.judge.sensitivity import ambiguous, far_error, rounded_errors
+from tools.judge.sensitivity import ambiguous, conditioned_limit, far_error, rounded_errors
 from tools.judge.trial import Trial
 from tools.types import ErrorStats, Finding, PrecisionClass, TrialResult, WorstElement
 from tools.worker.arena import tensor_at
@@ -69,6 +69,7 @@ def compare(
         return _plain(trial, outputs, errors, allclose)
     passed, findings, wrong, reduced, many = True, [], 0, True, False
     worst_output, worst_ratio = 0, -1.0
+    conditioned: Limit | None = None
     for i, (output, error) in enumerate(zip(outputs, errors, strict=True)):
         if not output.is_floating_point() and not output.is_complex():
             count = excess(bench, trial, i, output)
@@ -77,8 +78,9 @@ def compare(
         else:
             limit = bench.limit(trial, i, demanded)
             limit_maximum = limit.maximum if math.isfinite(limit.maximum) else limit.rms
-            admitted = _near(bench, trial, i, output, error, demanded)
-            ratio = limit.share(error)
+            found = _near(bench, trial, i, output, error, demanded)
+            conditioned = found if found is not None and found != limit else conditioned
+            admitted, ratio = found is not None, limit.share(error)
             count = 0 if admitted else max(wrong_elements(output, trial.oracle[i], limit_maximum), 1)
         if ratio > worst_ratio:
             worst_output, worst_ratio = i, ratio
@@ -109,6 +111,7 @@ def compare(
         error=_stats(errors[worst_output]) if errors else None,
         reference_error=_stats(trial.errors[worst_output]) if errors else None,
         worst=None if passed else _worst(trial, outputs, worst_output),
+        conditioned=(conditioned.rms, conditioned.maximum) if conditioned is not None else None,
     )
     return Comparison(result, outputs, errors, findings, reduced=not passed and reduced and many, ratio=worst_ratio)
 
@@ -116,20 +119,24 @@ def compare(
 def admits(bench: Bench, trial: Trial, i: int, output: torch.Tensor, demanded: PrecisionClass | None) -> bool:
     """Whether the precision rule lets `output`, of the right form, pass for output `i` of a trial."""
     if output.is_floating_point() or output.is_complex():
-        return _near(bench, trial, i, output, measure(output, trial.oracle[i]), demanded)
+        return _near(bench, trial, i, output, measure(output, trial.oracle[i]), demanded) is not None
     return excess(bench, trial, i, output) == 0
 
 
 def _near(
     bench: Bench, trial: Trial, i: int, output: torch.Tensor, error: Error, demanded: PrecisionClass | None
-) -> bool:
+) -> Limit | None:
+    """The limit by which an output is near enough: its own, or a wider one where the inputs are ill-conditioned."""
     limit = bench.limit(trial, i, demanded)
-    return (
+    if (
         limit.admits(error)
         or at_edges(bench, trial, i, output, error, limit)
         or (trial.kind in SPECIAL and ill_conditioned(bench, trial, i, error, demanded))
         or (trial.kind != OWN and within_noise(bench, trial, i, error))
-    )
+    ):
+        return limit
+    wider = None if error.unsound else conditioned_limit(bench, trial, i)
+    return wider if wider is not None and wider.admits(error) else None
 
 
 def excess(bench: Bench, trial: Trial, i: int, output: torch.Tensor) -> int:

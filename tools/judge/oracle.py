@@ -212,15 +212,20 @@ def _rows_alone(job: _Job, rows: int, reference: Tensors) -> bool:
 
 
 def saturated(truth: torch.Tensor, reference: torch.Tensor) -> torch.Tensor:
-    """fp64 values with finite ones beyond the reference's type brought back to its largest, which is what the module
-    means by the largest number of its type, or by one that it puts in place of infinity."""
+    """fp64 values with finite ones beyond the reference's type made what that type has for them: infinite where the
+    reference overflowed to the same infinity, and its largest number elsewhere, which is what a module means by the
+    largest number of its type, or by one that it puts in place of infinity. `reference` has the shape of `truth`."""
     if not truth.is_floating_point() or not reference.is_floating_point() or not truth.numel():
         return truth
     most = torch.finfo(reference.dtype).max
     least, largest = truth.aminmax()
     if bool(least >= -most) and bool(largest <= most):
         return truth
-    return torch.where(torch.isfinite(truth), truth.clamp(-most, most), truth)
+    beyond = torch.isfinite(truth) & (truth.abs() > most)
+    if truth.shape != reference.shape:
+        return torch.where(beyond, truth.clamp(-most, most), truth)
+    overflowed = beyond & torch.isinf(reference) & (reference.sign() == truth.sign())
+    return torch.where(overflowed, reference.double(), torch.where(beyond, truth.clamp(-most, most), truth))
 
 
 def exhausted(error: Exception) -> bool:

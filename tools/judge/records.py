@@ -15,9 +15,9 @@ from tools.judge.clocks import launch_bound, slower_in_a_row
 from tools.judge.duel import Measured
 from tools.judge.findings import observe
 from tools.judge.inputs import OWN
-from tools.judge.limits import classify, floor_limit
+from tools.judge.limits import Limit, classify, floor_limit
 from tools.judge.timing import METHOD
-from tools.types import Evidence, Finding, PrecisionReport, SpeedClaim, TimingResult
+from tools.types import Evidence, Finding, PrecisionClass, PrecisionReport, SpeedClaim, TimingResult
 
 FASTER_THAN_PHYSICS = 0.8
 BUSY = 0.1
@@ -35,12 +35,13 @@ def precision_report(bench: Bench, rules: Rules, outcome: Outcome) -> PrecisionR
     worst = max(rows, key=lambda r: r.error.rms if r.error is not None else 0.0)
     assert worst.error is not None and worst.reference_error is not None
     which, scale = floating[0], worst.error.scale
-    limit = bench.limit(trial, which, rules.demanded)
+    limit = bench.limit(trial, which, rules.demanded) if worst.conditioned is None else Limit(*worst.conditioned)
     dtype = trial.reference[which].dtype
     relative = worst.error.rms / scale if scale else 0.0
     reference = worst.reference_error.rms / scale if scale else 0.0
     return PrecisionReport(
-        measured=classify(relative, bench.floor, dtype),
+        # Where last bits of the inputs make the output, what fp32 costs on other inputs says nothing.
+        measured=classify(relative, bench.floor, dtype) if worst.conditioned is None else PrecisionClass.FP32,
         reference=classify(reference, bench.floor, dtype),
         candidate_rms=worst.error.rms,
         reference_rms=worst.reference_error.rms,
@@ -48,6 +49,7 @@ def precision_report(bench: Bench, rules: Rules, outcome: Outcome) -> PrecisionR
         limit_rms=limit.rms,
         candidate_max=worst.error.maximum,
         limit_max=limit.maximum,
+        conditioned=worst.conditioned is not None,
         oracle=bench.oracle,
     )
 

@@ -73,7 +73,7 @@ class TimedOutputs:
         good = partial(self._good, outlier=outlier)
         if len(candidate) == len(reference) and all(map(good, candidate, reference, self._allowed)):
             return
-        if not outlier and self._right(candidate, given(), seed):
+        if self._right(candidate, given(), seed, unsound=not outlier):
             return
         finding = observe("time_checked_output_wrong", "right when checked, wrong while it was timed")
         raise CandidateFailed(Verdict.CHEATING, finding)
@@ -90,17 +90,20 @@ class TimedOutputs:
             summary = "returns the right structure and numbers when checked, and others while it was timed"
             raise CandidateFailed(Verdict.CHEATING, observe("time_checked_output_wrong", summary))
 
-    def _right(self, candidate: list[torch.Tensor], given: list[torch.Tensor], seed: int | None) -> bool:
-        """What the allowance, which is that of another draw, refuses may be right all the same."""
+    def _right(
+        self, candidate: list[torch.Tensor], given: list[torch.Tensor], seed: int | None, *, unsound: bool
+    ) -> bool:
+        """What the allowance, which is that of another draw, refuses may be right all the same. `unsound` is what is
+        said of inputs on which the reference itself is not."""
         bench = self._bench
         trial = bench.compute(TIMED, seed or 0, self._spec, given)
         if len(candidate) != len(trial.reference) or any(
             (a.shape, a.dtype) != (b.shape, b.dtype) for a, b in zip(candidate, trial.reference, strict=True)
         ):
             return False
-        return not trial.sound or all(
-            admits(bench, trial, i, output, self._demanded) for i, output in enumerate(candidate)
-        )
+        if not trial.sound:
+            return unsound
+        return all(admits(bench, trial, i, output, self._demanded) for i, output in enumerate(candidate))
 
     def verify_state(self, candidate: State, reference: State, *, outlier: bool) -> None:
         """Raises CandidateFailed unless a call has left in the candidate's buffers what it left in the reference's."""

@@ -82,7 +82,7 @@ def expected(bench: Bench, job: Job) -> Truth:
 
     def parts() -> Iterator[tuple[int, int, Tensors]]:
         for start, end, piece in bench.double.parts(job.oracle, job.spec, job.tensors):
-            yield start, end, [saturated(t, r) for t, r in zip(piece, job.reference, strict=True)]
+            yield start, end, [saturated(t, r[start:end]) for t, r in zip(piece, job.reference, strict=True)]
 
     kept = None if sliced() else again()
     return Truth(None if sliced() else kept, again, parts)
