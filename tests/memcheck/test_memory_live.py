@@ -150,6 +150,22 @@ def test_memory_that_was_never_written_is_found_by_the_poison(toolbox: Toolbox):
     assert "allocated and never written" in text
 
 
+@pytest.mark.parametrize(
+    "extra",
+    [
+        "float* t = (float*)malloc(9000); out[3] += 0.5f * t[700]; free(t);",
+        "float* volatile t = new float[400000]; out[3] += 0.5f * t[39999]; delete[] t;",
+    ],
+    ids=["malloc", "new"],
+)
+def test_so_is_what_malloc_and_new_gave(toolbox: Toolbox, extra: str):
+    memory, text = checked(toolbox, source(extra=extra))
+    finding = only(memory)
+    assert (finding.check, finding.kind) == ("poison", "uninitialised_memory")
+    assert "1 of 320 output elements" in finding.detail
+    assert "not looked for on the CPU: variables on the stack" in text
+
+
 def test_output_that_was_never_written_is_found_by_the_poison(toolbox: Toolbox):
     memory, text = checked(toolbox, source("x.numel() - 3"))
     finding = only(memory)

@@ -103,4 +103,13 @@ def test_samples_name_whose_code_it_is_then_memory_then_cores():
     assert sampled(0.9, 0.0, 0.1, cores=1.0, bandwidth=0.8) == "memory_bandwidth"
     assert sampled(0.9, 0.0, 0.1, cores=1.0, bandwidth=0.2) == "idle_cores"
     assert sampled(0.9, 0.0, 0.1, bandwidth=0.2) == "hot_function"
+    rows = [
+        SymbolShare(symbol="mine()", file="ext.so", whose="own", share=0.1),
+        SymbolShare(symbol=None, file="libc.so.6", whose="other", share=0.7),
+        SymbolShare(symbol="PyEval", file="python", whose="other", share=0.2),
+    ]
+    limit = of_samples(rows, cores_used=1.0, cores=2, bandwidth_share=None)
+    assert limit is not None and (limit.code, limit.observed["of_c"]) == ("c_library", 0.7)
+    limit = of_samples(rows, cores_used=1.0, cores=2, bandwidth_share=None, asleep_share=0.6)
+    assert limit is not None and limit.code == "waits"
     assert of_samples([], cores_used=1.0, cores=2, bandwidth_share=None) is None

@@ -143,6 +143,28 @@ def test_time_in_a_library_is_named_as_such(toolbox: Toolbox):
     assert "in library code, not in your kernels" in text
 
 
+@pytest.mark.parametrize(
+    ("work", "code", "said"),
+    [
+        ("usleep(80000);", "waits", "the thread that calls sleeps"),
+        (
+            "static std::vector<char> b(1 << 26); for (int k = 0; k < 4; k++) memset(b.data(), k, b.size());",
+            "c_library",
+            "memset",
+        ),
+    ],
+    ids=["sleeps", "fills"],
+)
+def test_what_is_no_computing_is_told_as_such(toolbox: Toolbox, work: str, code: str, said: str):
+    text = source().replace(
+        "#include <cmath>", "#include <cmath>\n#include <cstring>\n#include <unistd.h>\n#include <vector>"
+    )
+    profile, told = profiled(toolbox, text.replace("auto y =", f"{work} auto y ="))
+    assert profile.limit is not None
+    assert profile.limit.code == code, profile
+    assert said in told
+
+
 def test_a_candidate_that_raises_is_no_failure_of_ours(toolbox: Toolbox):
     profile, text = profiled(toolbox, source("return ext.f(x) + undefined_name"))
     assert profile.trouble is not None
@@ -179,6 +201,7 @@ def test_a_reply_that_is_not_ours_is_not_believed(toolbox: Toolbox):
         return ext.f(x)"""
     profile, _ = profiled(toolbox, source(body))
     assert profile.trouble is not None
+    assert profile.trouble.ended == "malformed"
     assert (profile.symbols, profile.limit) == ([], None)
 
 

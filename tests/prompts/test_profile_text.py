@@ -18,7 +18,7 @@ RECORDED = Path(__file__).parents[1] / "profiling" / "recorded"
 LAUNCHES = parse((RECORDED / "ncu_raw.csv").read_text() + (RECORDED / "ncu_details.csv").read_text())
 # Every figure that any rule may hand over, so that each sentence finds its own.
 _NAMES = """library other busy_us call_us launches cores_used cores share bandwidth blocks multiprocessors spilled
-conflicts tensor_pipe l2 l1 sm cycles occupancy"""
+conflicts tensor_pipe l2 l1 sm cycles occupancy of_c asleep"""
 FIGURES: dict[str, float | str] = dict.fromkeys(_NAMES.split(), 0.5)
 FIGURES["stall"] = "mio_throttle"
 
@@ -94,6 +94,9 @@ def test_why_there_are_no_counters_is_said_in_one_line(code: str):
     [
         (Trouble(ended="raised", type="NameError", message="no y", line=7, source_line="return y"), "line 7"),
         (Trouble(ended="crashed", signal=11), "segmentation fault"),
+        (Trouble(ended="crashed", signal=6), "died of abort()"),
+        (Trouble(ended="crashed", signal=35), "signal 35"),
+        (Trouble(ended="malformed"), "in no form that our own code sends"),
         (Trouble(ended="timeout"), "time limit"),
         (Trouble(ended="out_of_memory"), "memory"),
         (Trouble(ended="exited", refused=["program attempt: execve"], output="bye"), "program attempt"),

@@ -6,9 +6,11 @@ import contextlib
 import os
 import shutil
 import signal
+import subprocess
 import sys
 import threading
 import time
+import venv
 from pathlib import Path
 
 import pytest
@@ -186,3 +188,25 @@ def _wardens() -> list[int]:
             if any(w.endswith(b"sandbox/launch.py") for w in words) and int(status[1]) == os.getpid():
                 found.append(int(entry.name))
     return found
+
+
+@levels
+def test_a_virtual_environment_below_tmp_can_be_run_from_itself(level: SandboxLevel, tmp_path: Path) -> None:
+    """What is below /tmp is covered, and the launcher, which starts without packages, does not know of it."""
+    venv.create(tmp_path / "venv", symlinks=True)
+    packages = [p for p in sys.path if "-packages" in p]
+    program = (
+        "import sys; from pathlib import Path; from tools.sandbox import Limits, run_sandboxed\n"
+        "from tools.types import SandboxLevel\n"
+        "done = run_sandboxed([sys.executable, '-I', '-S', '-c', 'print(6 * 7)'], cwd=Path('/'), env={},\n"
+        f"    limits=Limits(seconds=60), writable=[], level=SandboxLevel({level.value!r}))\n"
+        "print(done.returncode, done.stdout, done.stderr)"
+    )
+    done = subprocess.run(
+        [tmp_path / "venv/bin/python", "-c", program],
+        env={"PYTHONPATH": os.pathsep.join([str(Path(__file__).parents[2]), *packages])},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.stdout == "0 b'42\\n' b''\n", done.stderr

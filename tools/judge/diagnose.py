@@ -22,8 +22,8 @@ def diagnose(output: torch.Tensor, oracle: torch.Tensor, limit: float, inputs: l
     count = output.numel()
     if count == 0:
         return []
-    c, o = real(output)[_lead(output)].double(), real(oracle)[_lead(output)].double()
-    wrong = wrong_mask(c, o, limit)
+    c, o = real(output)[_lead(output)], real(oracle)[_lead(oracle)].double()
+    wrong, c = wrong_mask(c, o, limit), c.double()
     found: list[Finding] = []
     bad = int(wrong.sum())
     if bad == 0:
@@ -33,7 +33,7 @@ def diagnose(output: torch.Tensor, oracle: torch.Tensor, limit: float, inputs: l
         "wrong": bad,
         "looked_at": c.numel(),
     }
-    nan, inf = int((torch.isnan(c) & ~torch.isnan(o)).sum()), int((torch.isinf(c) & ~torch.isinf(o)).sum())
+    nan, inf = int((wrong & torch.isnan(c)).sum()), int((wrong & torch.isinf(c) & ~torch.isinf(o)).sum())
     if nan:
         found.append(
             _finding(

@@ -15,7 +15,7 @@ from typing import Any, Literal, TypeVar
 import torch
 
 from tools.build.slots import available_memory
-from tools.judge.errors import measure
+from tools.judge.errors import EDGE, measure
 from tools.judge.reference import Reference, run_oracle
 
 SMALL = 8
@@ -214,14 +214,15 @@ def _rows_alone(job: _Job, rows: int, reference: Tensors) -> bool:
 def saturated(truth: torch.Tensor, reference: torch.Tensor) -> torch.Tensor:
     """fp64 values with finite ones beyond the reference's type made what that type has for them: infinite where the
     reference overflowed to the same infinity, and its largest number elsewhere, which is what a module means by the
-    largest number of its type, or by one that it puts in place of infinity. `reference` has the shape of `truth`."""
+    largest number of its type, or by one that it puts in place of infinity. Those at the edge stay what they are.
+    `reference` has the shape of `truth`."""
     if not truth.is_floating_point() or not reference.is_floating_point() or not truth.numel():
         return truth
     most = torch.finfo(reference.dtype).max
     least, largest = truth.aminmax()
-    if bool(least >= -most) and bool(largest <= most):
+    if reference.dtype is torch.float64 or (bool(least >= -most) and bool(largest <= most)):
         return truth
-    beyond = torch.isfinite(truth) & (truth.abs() > most)
+    beyond = torch.isfinite(truth) & (truth.abs() > most * (1 + EDGE))
     if truth.shape != reference.shape:
         return torch.where(beyond, truth.clamp(-most, most), truth)
     overflowed = beyond & torch.isinf(reference) & (reference.sign() == truth.sign())

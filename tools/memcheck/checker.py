@@ -220,7 +220,7 @@ def _poison(host: Host, source: str, build: BuildResult, size: str) -> tuple[_Pa
         read = _Poisoned.model_validate(answer.reply)
     except ValidationError:
         return (
-            _Part(CheckRun(check="poison", ended="failed", why="trouble"), trouble=Trouble(ended="exited")),
+            _Part(CheckRun(check="poison", ended="failed", why="trouble"), trouble=Trouble(ended="malformed")),
             answer,
             False,
         )

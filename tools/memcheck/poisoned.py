@@ -7,6 +7,7 @@ across them was computed from it, or never written. What atomics change from run
 from __future__ import annotations
 
 import contextlib
+import ctypes
 from collections.abc import Callable, Generator
 from typing import Any
 
@@ -18,6 +19,9 @@ from tools.worker.poison import Poison
 
 FILLS = (0xFF, 0x7F)
 """NaN in every floating type, and 3.4e38 in fp32."""
+
+_M_PERTURB = -6
+"""Of glibc's malloc.h."""
 
 _FLOATS = {0xFF: float("nan"), 0x7F: 3.3961514e38}
 _CLOSE, _MOST_WRONG, _MOST_COMPARED = 0.05, 0.01, 1 << 20
@@ -46,7 +50,13 @@ Fill = Callable[[int], contextlib.AbstractContextManager[None]]
 def _fills(guard: Poison, device: str) -> list[tuple[str, Fill]]:
     if device == "cpu":
         armed = guard._guard is not None and guard._guard.available
-        return [("allocated", guard.armed)] if armed else []
+
+        @contextlib.contextmanager
+        def filled(byte: int) -> Generator[None]:
+            with guard.armed(byte), _perturbed(byte):
+                yield
+
+        return [("allocated", filled)] if armed else []
     helper = guard._cuda
     if helper is None:
         return []
@@ -64,6 +74,21 @@ def _fills(guard: Poison, device: str) -> list[tuple[str, Fill]]:
         yield
 
     return [("allocated", allocated), ("shared", shared)]
+
+
+@contextlib.contextmanager
+def _perturbed(byte: int) -> Generator[None]:
+    """Have glibc fill what malloc and new give, but for blocks of up to about 1 KB that a thread kept for itself. Other
+    libraries have no such switch. `byte` 0xFF is 0xFE there, since none would be asked for with that."""
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
+    if mallopt is None:
+        yield
+        return
+    mallopt(_M_PERTURB, byte ^ 0xFF or 1)
+    try:
+        yield
+    finally:
+        mallopt(_M_PERTURB, 0)
 
 
 def _test(subject: Subject, guard: Poison, fill: Fill) -> tuple[dict[str, int], list[int]]:

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from tools.types import Record
 
-Ending = Literal["answered", "raised", "timeout", "out_of_memory", "crashed", "exited"]
+Ending = Literal["answered", "raised", "timeout", "out_of_memory", "crashed", "exited", "malformed"]
 
 
 class Trouble(Record):

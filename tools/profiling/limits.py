@@ -17,6 +17,9 @@ NEAR_PEAK = 60.0
 NEAR_BANDWIDTH = 0.6
 """Share of the measured copy bandwidth above which memory counts as what limits."""
 
+ASLEEP = 0.3
+C_LIBRARY = ("libc.so", "libc-")
+
 _LATENCY: dict[str, LimitCode] = {
     "long_scoreboard": "waits_for_global_memory",
     "lg_throttle": "too_many_memory_instructions",
@@ -34,9 +37,17 @@ _LATENCY: dict[str, LimitCode] = {
 
 
 def of_samples(
-    symbols: Sequence[SymbolShare], *, cores_used: float, cores: int, bandwidth_share: float | None
+    symbols: Sequence[SymbolShare],
+    *,
+    cores_used: float,
+    cores: int,
+    bandwidth_share: float | None,
+    asleep_share: float = 0.0,
 ) -> Limit | None:
-    """On the CPU. `bandwidth_share` is bytes touched over time, relative to the copy bandwidth."""
+    """On the CPU. `bandwidth_share` is bytes touched over time, relative to the copy bandwidth; `asleep_share` how much
+    of the time the calling thread sleeps and none works for it."""
+    if asleep_share > ASLEEP:
+        return Limit(code="waits", observed={"asleep": asleep_share})
     if not symbols:
         return None
     shares = {kind: sum(s.share for s in symbols if s.whose == kind) for kind in ("own", "library", "other")}
@@ -49,6 +60,9 @@ def of_samples(
 
     if shares["library"] > 0.5:
         return limit("library_time", "library", library=shares["library"])
+    of_c = sum(s.share for s in symbols if s.whose == "other" and s.file.startswith(C_LIBRARY))
+    if shares["other"] > 0.5 and of_c > 0.5 * shares["other"]:
+        return limit("c_library", "other", of_c=of_c)
     if shares["other"] > 0.5:
         return limit("overhead", "other", other=shares["other"])
     if bandwidth_share is not None and bandwidth_share >= NEAR_BANDWIDTH:

@@ -41,6 +41,7 @@ class _Samples(BaseModel):
     wall: float = Field(gt=0)
     cpu: float = Field(ge=0)
     main: float = Field(ge=0)
+    asleep: float = Field(ge=0)
     cores: int = Field(ge=1)
     bytes: int = Field(ge=0)
 
@@ -104,7 +105,11 @@ def _on_cpu(host: Host, source: str, build: BuildResult, folder: Path, bandwidth
     # By the calling thread's time and not by the clock: what else the machine does must not count.
     cores_used = min(float(read.cores), read.cpu / read.main) if read.main > 0 else float(read.cores)
     limit = of_samples(
-        symbols, cores_used=cores_used, cores=read.cores, bandwidth_share=_share(read.bytes, call_us, bandwidth)
+        symbols,
+        cores_used=cores_used,
+        cores=read.cores,
+        asleep_share=_asleep(read) / read.wall,
+        bandwidth_share=_share(read.bytes, call_us, bandwidth),
     )
     update = {
         "call_us": call_us,
@@ -118,6 +123,13 @@ def _on_cpu(host: Host, source: str, build: BuildResult, folder: Path, bandwidth
         "evidence": answer.evidence,
     }
     return bare.model_copy(update=update)
+
+
+def _asleep(read: _Samples) -> float:
+    """Seconds in which the calling thread slept and no other worked for it: what the others did beyond as much as it
+    did itself, they may have done meanwhile."""
+    others = read.cpu - read.main - (read.cores - 1) * read.main
+    return max(0.0, read.asleep - max(0.0, others))
 
 
 def _on_cuda(host: Host, args: dict[str, Any], build: BuildResult, folder: Path, facts: ProblemFacts | None) -> Profile:
@@ -194,4 +206,4 @@ def _share(count: int, us: float, bandwidth: float | None) -> float | None:
 
 def _forged(bare: Profile, answer: Answer) -> Profile:
     """A reply of a form that our own code never sends."""
-    return bare.model_copy(update={"trouble": Trouble(ended="exited"), "evidence": answer.evidence})
+    return bare.model_copy(update={"trouble": Trouble(ended="malformed"), "evidence": answer.evidence})

@@ -13,6 +13,8 @@ Whose = Literal["own", "library", "other"]
 LimitCode = Literal[
     "library_time",
     "overhead",
+    "c_library",
+    "waits",
     "host_time",
     "idle_cores",
     "hot_function",

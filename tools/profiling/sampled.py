@@ -25,7 +25,7 @@ def measure(args: dict[str, Any], _guard: Poison) -> dict[str, Any]:
 
     Returns `rows` of [symbol or None, file name, whose, samples], `addresses` of [library, address, samples] in the
     candidate's own, the number of `samples`, `calls`, `wall` seconds, and seconds of CPU time: `cpu` of all threads,
-    `main` of the one that calls.
+    `main` of the one that calls; `asleep` are those in which that one neither ran nor waited for a processor.
     """
     subject = load(args)
     subject.forward()
@@ -33,13 +33,14 @@ def measure(args: dict[str, Any], _guard: Poison) -> dict[str, Any]:
     buffer = (ctypes.c_ulong * SAMPLES)()
     if library.sampler_start(ctypes.c_long(INTERVAL_US)) != 0:
         raise OSError("the sampler could not be started")
-    calls, began, cpu, main = 0, time.monotonic(), time.process_time(), time.thread_time()
+    calls, began, cpu, main, queued = 0, time.monotonic(), time.process_time(), time.thread_time(), _queued()
     try:
         while calls == 0 or time.monotonic() - began < float(args["seconds"]):
             subject.forward()
             calls += 1
     finally:
         wall, cpu, main = time.monotonic() - began, time.process_time() - cpu, time.thread_time() - main
+        asleep = max(0.0, wall - main - (_queued() - queued))
         taken = int(library.sampler_stop(buffer, ctypes.c_uint(SAMPLES)))
     rows, addresses = _look_up([int(pc) for pc in buffer[:taken]], subject.libraries.paths)
     return {
@@ -50,9 +51,18 @@ def measure(args: dict[str, Any], _guard: Poison) -> dict[str, Any]:
         "wall": wall,
         "cpu": cpu,
         "main": main,
+        "asleep": asleep,
         "cores": len(os.sched_getaffinity(0)),
         "bytes": subject.bytes_touched,
     }
+
+
+def _queued() -> float:
+    """Seconds in which this thread was ready and had no processor; as if always, where the kernel does not tell."""
+    try:
+        return int(Path("/proc/thread-self/schedstat").read_text().split()[1]) / 1e9
+    except (OSError, IndexError, ValueError):
+        return time.monotonic()
 
 
 def _look_up(counters: list[int], own: list[str]) -> tuple[list[list[Any]], list[list[Any]]]:

@@ -45,7 +45,8 @@ def run_sandboxed(
         isolation=level.value,
         **limits.model_dump(),
         writable=[str(p.absolute()) for p in writable],
-        readable=[str(p.absolute()) for p in (cwd, *readable)],
+        # Of a virtual environment only who runs in it knows: the launcher starts without its packages.
+        readable=[str(p.absolute()) for p in (cwd, *readable)] + [sys.prefix, sys.base_prefix],
         hidden=[str(p.absolute()) for p in hidden],
     )
     request = {"argv": list(argv), "cwd": str(cwd), "env": env}
