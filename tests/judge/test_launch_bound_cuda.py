@@ -52,7 +52,7 @@ def test_what_a_graph_would_hide_is_said(tmp_path: Path, size: int, bound: bool)
     settings = EvaluatorSettings(device="cuda", size="full", cache_dir=tmp_path / "cache", compile_baselines=False)
     with Evaluator(load_problem(str(path)), settings) as evaluator:
         result = evaluator.evaluate(CANDIDATE, tmp_path / "log")
-    assert result.verdict is Verdict.CORRECT
+    assert result.verdict is Verdict.CORRECT, result
     assert isinstance(result.timing, TimingResult)
     assert result.timing.in_a_row_us is not None
     assert ("launch_bound" in {f.code for f in result.timing.findings}) is bound

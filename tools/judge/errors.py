@@ -132,8 +132,11 @@ def _sums_of_usable(c: torch.Tensor, o: torch.Tensor, most: float) -> list[float
 def _alike(c: torch.Tensor, o: torch.Tensor, most: float) -> torch.Tensor:
     """Elementwise: the same value, infinity or NaN, or both at the edge of what is finite. Just the largest number is
     no such edge: it stands where a module puts it."""
+    same = (o == c) | (torch.isnan(o) & torch.isnan(c))
+    if c.is_complex():
+        return same
     edge = (o.abs() > (1 - EDGE) * most) & (o.abs() != most) & torch.isfinite(o)
-    return (o == c) | (torch.isnan(o) & torch.isnan(c)) | (edge & (c.abs() > (1 - 2 * EDGE) * most) & (c * o > 0))
+    return same | (edge & (c.abs() > (1 - 2 * EDGE) * most) & (c * o > 0))
 
 
 def wrong_elements(output: torch.Tensor, oracle: torch.Tensor, limit: float) -> int:
