@@ -45,16 +45,20 @@ def recorded_source(recording: str) -> ModelSource:
 
 
 def recordings(folder: Path) -> dict[str, Path]:
-    """The newest run of each problem in a folder of run folders, or of one run folder; by the problem's name.
+    """The newest run of each problem in a folder of run folders, or of one run folder, that holds a reply; by the
+    problem's name.
 
-    Empty where there is none. A run whose header can't be read is left out.
+    Empty where there is none. A run that can't be read is left out.
     """
-    from transcripts import TranscriptError, read_header
+    from transcripts import TranscriptError, read_events, read_header
+    from transcripts.events import ReplyReceived
 
     found: dict[str, Path] = {}
     for run in [folder, *sorted(folder.iterdir())] if folder.is_dir() else []:
         with suppress(TranscriptError, OSError):
-            found[read_header(run).problem] = run
+            problem = read_header(run).problem
+            if any(isinstance(event, ReplyReceived) for event in read_events(run)):
+                found[problem] = run
     return found
 
 

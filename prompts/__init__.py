@@ -36,6 +36,7 @@ def _environment() -> Environment:
         "percent": formats.percent,
         "speedup": formats.speedup,
         "fact": formats.fact,
+        "fenced": formats.fenced,
     }
     environment.filters.update(filters)  # pyright: ignore[reportArgumentType]
     return environment

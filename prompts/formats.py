@@ -5,6 +5,9 @@ from __future__ import annotations
 import re
 from typing import Protocol
 
+_ESCAPES = re.compile(r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\-_])")
+_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
+
 
 class _HasBounds(Protocol):
     @property
@@ -55,6 +58,17 @@ def size(count: int) -> str:
         if count >= factor:
             return f"{number(count / factor)} {unit}"
     return f"{count} B"
+
+
+def fenced(text: str) -> str:
+    """A Markdown code block of a program's output, behind a fence that is not in it. Escape sequences of terminals and
+    control characters are left out, and a line that was written over by carriage returns is as it was last."""
+    text = _ESCAPES.sub("", text).replace("\r\n", "\n")
+    text = "\n".join(line.rstrip("\r").rsplit("\r", 1)[-1] for line in text.split("\n"))
+    text = _CONTROLS.sub("\ufffd", text)
+    longest = max((len(run) for run in re.findall(r"`{3,}", text)), default=2)
+    fence = "`" * (longest + 1)
+    return f"{fence}\n{text}\n{fence}"
 
 
 def count(number_of: int, what: str) -> str:

@@ -49,3 +49,10 @@ def test_percentages():
 
 def test_tidy_leaves_one_empty_line_at_most_and_no_trailing_blanks():
     assert formats.tidy("\n\na  \n\n\n\nb\n\n") == "a\n\nb\n"
+
+
+def test_output_stands_behind_a_fence_of_its_own_and_holds_no_controls():
+    assert formats.fenced("plain") == "```\nplain\n```"
+    assert formats.fenced("a\n````\nb") == "`````\na\n````\nb\n`````"
+    assert formats.fenced("\x1b[1;31mred\x1b[0m\x1b]0;title\x07\tend\r\n") == "```\nred\tend\n\n```"
+    assert formats.fenced("1%\r50%\rdone\r\nbell\x07") == "```\ndone\nbell\ufffd\n```"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -95,8 +96,10 @@ def test_an_exception_comes_with_the_scripts_own_lines(toolbox: Toolbox):
     [
         ("import sys; sys.exit()", "finished", "ended after"),
         ("import sys; sys.exit('no')", "raised", "SystemExit"),
-        ("import os; os._exit(3)", "exited", "ended its own process"),
-        ("import ctypes; ctypes.string_at(0)", "crashed", "signal 11"),
+        ("import sys; sys.exit(3)", "raised", "ended with SystemExit(3)"),
+        ("import os; os._exit(3)", "exited", "ended its own process with exit code 3"),
+        ("import ctypes; ctypes.string_at(0)", "crashed", "died of a segmentation fault"),
+        ("import os; os.abort()", "crashed", "died of abort()"),
         ("while True: pass", "timeout", "1 s, its limit"),
         (
             SPOIL,
@@ -136,7 +139,16 @@ def test_a_flood_of_output_is_cut_in_the_middle(toolbox: Toolbox):
     assert found.output.startswith("first\n0\n1\n")
     assert found.output.endswith("last\n")
     assert len(found.output) < MOST_OUTPUT + 200
-    assert "left out" in found.output
+    printed = len("first\nlast\n" + "".join(f"{i}\n" for i in range(200_000)))
+    said = re.search(r"^\[(\d+) characters left out\]$", found.output, re.MULTILINE)
+    assert said is not None
+    assert abs(printed - MOST_OUTPUT - int(said[1])) < 100
+
+
+def test_what_a_terminal_would_obey_does_not_reach_the_model(toolbox: Toolbox):
+    _, text = ran(toolbox, r"print('\x1b[31mred\x1b[0m 1%\r100%\n```\nfence\x00')")
+    assert "red 1%" not in text
+    assert "\n````\n100%\n```\nfence\ufffd\n````" in text
 
 
 def test_what_a_script_builds_runs_with_it(toolbox: Toolbox):

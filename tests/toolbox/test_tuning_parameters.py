@@ -20,6 +20,14 @@ cpp = r"""
 static constexpr int THREADS = 128, STAGES = 2;
 const bool FUSED = false;
 int TILE_LOCAL = 7;
+constexpr int LANES{4};
+enum Shape { WIDE = 4,
+             TALL = 8 };
+using Real = float;
+template <typename T, int WARPS = 4> void g();
+/* const int GONE = 3;
+   #define LOST 4 */
+// const int GONE = 5;
 """
 flags = ["-O3", "-DUNROLL=4", "-DUNROLL_MORE=9"]
 def f():
@@ -36,7 +44,12 @@ def f():
         ("THREADS", [11], "128"),
         ("STAGES", [11], "2"),
         ("FUSED", [12], "false"),
-        ("UNROLL", [15], "4"),
+        ("LANES", [14], "4"),
+        ("WIDE", [15], "4"),
+        ("TALL", [16], "8"),
+        ("Real", [17], "float"),
+        ("WARPS", [18], "4"),
+        ("UNROLL", [23], "4"),
         ("ROWS", [2], "4"),
         ("SCALE", [3], "-0.5"),
         ("KIND", [4], '"slow"'),
@@ -47,7 +60,9 @@ def test_a_definition_is_found_with_its_line_and_value(name: str, lines: list[in
     assert current(SOURCE, name) == value
 
 
-@pytest.mark.parametrize("name", ["SQUARE", "TILE_LOCAL", "f", "columns", "NOWHERE", "", "A B", "(", "TIL"])
+@pytest.mark.parametrize(
+    "name", ["SQUARE", "TILE_LOCAL", "GONE", "LOST", "f", "columns", "NOWHERE", "", "A B", "(", "TIL"]
+)
 def test_what_is_no_definition_of_a_plain_value_is_none(name: str):
     assert places(SOURCE, name) == []
 

@@ -43,9 +43,11 @@ def main(sock: socket.socket, args: dict[str, Any], _fds: list[int]) -> None:
         if args["device"] == "cuda":
             torch.cuda.synchronize()  # so that what failed on the device, or was printed there, is seen
     except SystemExit as leaving:
-        if leaving.code:
+        if isinstance(leaving.code, int):
+            reply["raised"] = f"SystemExit({leaving.code})" if leaving.code else None
+        elif leaving.code is not None:
             reply["raised"] = "SystemExit"
-            print(leaving, file=sys.stderr)
+            print(leaving, file=sys.stderr)  # as Python itself would
     except BaseException as error:
         reply = {"raised": type(error).__name__, "unbuilt": isinstance(error, LoadFailure)}
         _show(error)

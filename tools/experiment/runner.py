@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
@@ -18,6 +19,8 @@ START_SECONDS = 60.0
 MOST_OUTPUT = 8000
 """Characters of output that are shown: its beginning and its end."""
 
+_DROPPED = re.compile(r"^\[(\d{1,15}) bytes left out\]$", re.MULTILINE)
+
 Ending = Literal["finished", "raised", "timeout", "out_of_memory", "crashed", "exited", "not_built"]
 
 
@@ -33,6 +36,7 @@ class Experiment(Record):
     raised: str | None = None
     unbuilt: bool = False
     signal: int | None = None
+    code: int | None = Field(default=None, description="with which it ended its own process")
     refused: list[str] = Field(default_factory=list)
     limit: float = Field(description="seconds it was given")
     seconds: float = Field(description="seconds that the script itself ran")
@@ -80,6 +84,7 @@ def run_script(
         raised=reply.raised if isinstance(reply, _Reply) else None,
         unbuilt=isinstance(reply, _Reply) and reply.unbuilt,
         signal=status.signal if reply == "gone" else None,
+        code=status.code if reply == "gone" else None,
         refused=status.violations[:10],
         limit=seconds,
         seconds=min(reply.seconds if isinstance(reply, _Reply) else status.seconds, START_SECONDS + seconds),
@@ -118,4 +123,7 @@ def bounded(text: str) -> str:
     if len(text) <= MOST_OUTPUT:
         return text
     head, tail = MOST_OUTPUT * 2 // 3, MOST_OUTPUT // 3
-    return f"{text[:head]}\n[{len(text) - head - tail} characters left out]\n{text[-tail:]}"
+    middle = text[head:-tail]
+    # Of a flood the middle has been dropped before.
+    count = len(middle) + sum(int(n) for n in _DROPPED.findall(middle)[:1])
+    return f"{text[:head]}\n[{count} characters left out]\n{text[-tail:]}"

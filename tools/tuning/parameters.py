@@ -16,8 +16,13 @@ Point = Mapping[str, Value]
 _CPP = (
     r"^[ \t]*#[ \t]*define[ \t]+{name}[ \t]+(?P<value>[^\s/](?:[^\n/\\]|/(?![/*]))*?)[ \t]*(?=$|//|/\*)",
     r"\bconst(?:expr)?\b[^;{{}}()\n]*?\b{name}[ \t]*=[ \t]*(?P<value>[-+]?[\w.:]+)[ \t]*(?=[;,])",
+    r"\bconst(?:expr)?\b[^;{{}}()=\n]*?\b{name}[ \t]*\{{[ \t]*(?P<value>[-+]?[\w.:]+)[ \t]*\}}",
+    r"\benum\b[^;{{}}()]*\{{[^{{}}]*?\b{name}[ \t]*=[ \t]*(?P<value>[-+]?[\w.:]+)[ \t]*(?=[,}}\n])",
+    r"\busing[ \t]+{name}[ \t]*=[ \t]*(?P<value>[\w:]+(?:[ \t]+\w+)*)[ \t]*(?=;)",
+    r"\btemplate[ \t]*<[^;{{}}>]*?\b{name}[ \t]*=[ \t]*(?P<value>[-+]?[\w.:]+)[ \t]*(?=[,>])",
     r"(?<![\w-])-D{name}=(?P<value>[-+\w.:]+)",
 )
+_COMMENTS = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -66,10 +71,12 @@ def _in_python_as(value: Value, now: str) -> str:
 def _definitions(source: str, name: str) -> list[_Definition]:
     if not re.fullmatch(r"[A-Za-z_]\w*", name):
         return []
+    # Blank, so that places stay; of flags in Python, where `//` is no comment, too little is lost to tell them apart.
+    bare = _COMMENTS.sub(lambda comment: re.sub(r"[^\n]", " ", comment.group()), source)
     found = {
         match.span("value"): _Definition(*match.span("value"), python=False)
         for form in _CPP
-        for match in re.finditer(form.format(name=name), source, re.MULTILINE)
+        for match in re.finditer(form.format(name=name), bare, re.MULTILINE)
     }
     return [*found.values(), *_in_python(source, name)]
 
