@@ -9,10 +9,10 @@ import torch
 
 from tools.judge.bench import Bench
 from tools.judge.compare import admits
+from tools.judge.conditioning import conditioned_limit
 from tools.judge.diagnose import diagnose
 from tools.judge.errors import measure
 from tools.judge.inputs import OWN
-from tools.judge.sensitivity import conditioned_limit
 from tools.judge.timed_outputs import TimedOutputs
 from tools.judge.trial import Trial
 
@@ -28,6 +28,38 @@ class Model(nn.Module):
 
 def get_inputs():
     return [torch.randn(200, 32, 32), torch.randn(200, 32, 4)]
+"""
+
+STEPS = """
+import torch
+import torch.nn as nn
+
+
+class Model(nn.Module):
+    def forward(self, x):
+        return torch.round(x / 0.037) * 0.037
+
+
+def get_inputs():
+    return [torch.randn(200, 300)]
+"""
+
+LINEAR = """
+import torch
+import torch.nn as nn
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(64, 64)
+
+    def forward(self, x):
+        return self.linear(x)
+
+
+def get_inputs():
+    return [torch.randn(64, 64)]
 """
 
 PRODUCT = """
@@ -106,6 +138,38 @@ def test_where_nothing_is_amplified_nothing_more_is_allowed():
     bench = Bench(PRODUCT, "full", "cpu")
     try:
         assert conditioned_limit(bench, bench.trial(OWN, 0), 0) is None
+    finally:
+        bench.close()
+
+
+def test_a_step_that_last_bits_decide_about_widens_no_limit():
+    """Some inputs lie where a last bit takes them over an edge; nothing else may be off by a step."""
+    bench = Bench(STEPS, "full", "cpu")
+    try:
+        trial = bench.trial(OWN, 0)
+        tensors = [trial.tensors[0].clone()]
+        for k in range(60):
+            tensors[0].view(-1)[k] = (k % 9 + 0.5) * 0.037
+        edged = bench.compute(OWN, trial.seed, trial.spec, tensors)
+        assert conditioned_limit(bench, edged, 0) is None
+        output = (tensors[0].bfloat16().double() / 0.037).round() * 0.037
+        assert not admits(bench, edged, 0, output.float(), None)
+    finally:
+        bench.close()
+
+
+def test_weights_are_those_of_the_trial():
+    """With others in their place everything would hang on last bits."""
+    bench = Bench(LINEAR, "full", "cpu")
+    try:
+        changed = bench.problem.build(bench.seed)
+        with torch.no_grad():
+            changed.linear.weight.neg_()  # pyright: ignore[reportAttributeAccessIssue]
+        first = bench.trial(OWN, 0)
+        trial = bench.compute(OWN, first.seed, first.spec, first.tensors, changed)
+        assert trial.model is not None
+        assert conditioned_limit(bench, trial, 0) is None
+        assert not admits(bench, trial, 0, first.reference[0], None)
     finally:
         bench.close()
 

@@ -9,13 +9,14 @@ import torch
 
 from tools.judge.bench import Bench
 from tools.judge.client import Reply
+from tools.judge.conditioning import conditioned_limit
 from tools.judge.diagnose import diagnose
 from tools.judge.errors import Error, measure, worst_element, wrong_elements, wrong_mask
 from tools.judge.findings import observe
 from tools.judge.inputs import FAR, OWN, SPECIAL
 from tools.judge.limits import FEW_AT_EDGES, FEW_ELEMENTS, MOST_AT_EDGES, Limit, looks_reduced
 from tools.judge.noise import within_noise
-from tools.judge.sensitivity import ambiguous, conditioned_limit, far_error, rounded_errors
+from tools.judge.sensitivity import ambiguous, far_error, rounded_errors
 from tools.judge.trial import Trial
 from tools.types import ErrorStats, Finding, PrecisionClass, TrialResult, WorstElement
 from tools.worker.arena import tensor_at
@@ -135,7 +136,8 @@ def _near(
         or (trial.kind != OWN and within_noise(bench, trial, i, error))
     ):
         return limit
-    wider = None if error.unsound else conditioned_limit(bench, trial, i)
+    gross = error.unsound or error.rms > error.scale
+    wider = None if gross else conditioned_limit(bench, trial, i)
     return wider if wider is not None and wider.admits(error) else None
 
 

@@ -27,7 +27,6 @@ from tools.judge.limits import (
     FLOOR_RMS,
     UNIT_ROUNDOFF,
     Floor,
-    Limit,
     at_an_edge,
     rounded,
 )
@@ -47,12 +46,6 @@ NEAR_TIE_DRAWS = 16
 LOSES_DIGITS = 8 * 2.0**-24
 SPAN_DRAWS, GROWTH = 3, 2.0**-12
 """Of eight tensors any two go apart in one of three draws."""
-
-AMPLIFIED = 8.0
-BACKWARD = 64.0
-BACKWARD_DRAWS = 3
-"""Elimination is as far off as inputs changed by so many units of fp32 make it: up to 23 for 32 unknowns and up to 99
-for 128, median 11 (docs/judge.md), where what amplifies is a few systems of many. Ten-bit operands cost 8192."""
 
 JITTERS, JITTER_SECONDS = 8, 1.0
 TEN_BITS = 2.0**-11.5
@@ -95,7 +88,7 @@ def _spans(bench: Bench, trial: Trial, relative: float) -> tuple[tuple[float, fl
         def grown(t: torch.Tensor, draw: int = draw, seen: Iterator[int] = seen) -> torch.Tensor:
             return t.double() * (1 + GROWTH * (1 if next(seen) >> draw & 1 else -1))
 
-        errors = _changed(bench, trial, grown)
+        errors = changed(bench, trial, grown)
         found = [(max(a, e.rms / GROWTH), max(b, e.maximum / GROWTH)) for (a, b), e in zip(found, errors, strict=False)]
     return tuple(found)
 
@@ -109,7 +102,7 @@ def _jitters(bench: Bench, trial: Trial) -> list[list[Error]]:
     found: list[list[Error]] = []
     stop = time.monotonic() + JITTER_SECONDS
     while len(found) < JITTERS and (not found or time.monotonic() < stop):
-        found.append(_changed(bench, trial, lambda t: shake(t.double(), TEN_BITS, generator)))
+        found.append(changed(bench, trial, lambda t: shake(t.double(), TEN_BITS, generator)))
     return found
 
 
@@ -166,7 +159,7 @@ def steady_errors(bench: Bench, trial: Trial, outputs: list[torch.Tensor], error
 def rounded_errors(bench: Bench, trial: Trial, name: PrecisionClass) -> list[Error]:
     """What rounding inputs and weights to a class changes in each output, and in each buffer that forward changes, the
     rest being exact."""
-    return _changed(bench, trial, lambda t: rounded(t.double(), name))
+    return changed(bench, trial, lambda t: rounded(t.double(), name))
 
 
 def far_error(bench: Bench, trial: Trial, i: int, demanded: PrecisionClass | None = None) -> float:
@@ -178,24 +171,10 @@ def far_error(bench: Bench, trial: Trial, i: int, demanded: PrecisionClass | Non
     floating = [t for t in trial.tensors if t.is_floating_point() and t.numel() > 1]
     size = max([2.0**-11, *(UNIT_ROUNDOFF.get(t.dtype, 0.0) for t in floating)])
     generator = other_draws(trial.seed, bench.device)
-    shaken = _changed(bench, trial, lambda t: shake(t.double(), size, generator))
+    shaken = changed(bench, trial, lambda t: shake(t.double(), size, generator))
     found = [errors[i] for errors in (rounded_errors(bench, trial, name), shaken)]
     lost = max((_digits_lost(t, bench.floor.reduction) for t in floating), default=0.0) * trial.errors[i].scale
     return max(torch.finfo(torch.float32).tiny, lost, *(math.inf if e.unsound else e.rms for e in found))
-
-
-def conditioned_limit(bench: Bench, trial: Trial, i: int) -> Limit | None:
-    """What an error of output `i` may be where the last bits of these inputs count: of 200 systems of equations one is
-    so near to singular that all of the error is its own, and the reference's is as much a matter of luck there as the
-    candidate's. None where inputs are not such, or nothing tells."""
-    if bench.oracle == "fp32" or bench.uses_rng or trial.reference[i].dtype is not torch.float32:
-        return None
-    generator, unit = other_draws(trial.seed, bench.device), UNIT_ROUNDOFF[torch.float32]
-    drawn = [_changed(bench, trial, lambda t: shake(t.double(), unit, generator))[i] for _ in range(BACKWARD_DRAWS)]
-    rms = math.sqrt(sum(e.rms**2 for e in drawn) / BACKWARD_DRAWS)
-    if any(e.unsound for e in drawn) or rms <= AMPLIFIED * unit * trial.errors[i].scale:
-        return None
-    return Limit(BACKWARD * rms, BACKWARD * max(e.maximum for e in drawn))
 
 
 def _digits_lost(tensor: torch.Tensor, terms: int) -> float:
@@ -207,7 +186,7 @@ def _digits_lost(tensor: torch.Tensor, terms: int) -> float:
     return lost if lost < 0.5 else math.inf
 
 
-def _changed(bench: Bench, trial: Trial, change: Callable[[torch.Tensor], torch.Tensor]) -> list[Error]:
+def changed(bench: Bench, trial: Trial, change: Callable[[torch.Tensor], torch.Tensor]) -> list[Error]:
     """What `change` of inputs and weights, in fp64, changes in each output and buffer."""
     short = copy.deepcopy(trial.model or bench.oracle_model)
     with torch.no_grad():
