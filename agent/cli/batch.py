@@ -147,7 +147,8 @@ def _nothing_recorded(folder: Path, replies: dict[str, Path], of: str) -> str:
             f"There is no folder {folder}. Name one of run folders with --recorded, such as that of an earlier batch."
         )
     if not replies:
-        return f"{folder} holds no run folder. Name a folder of them with --recorded, such as that of an earlier batch."
+        what = "no run folder with a reply in it. Name a folder of them"
+        return f"{folder} holds {what} with --recorded, such as that of an earlier batch."
     return f"{folder} holds no run of a problem of {of}. It holds runs of: {', '.join(sorted(replies))}."
 
 

@@ -79,11 +79,17 @@ def test_a_batch_takes_the_replies_of_each_problem_from_a_folder_of_runs(agent: 
 
 @pytest.mark.parametrize(
     ("folder", "said"),
-    [("nowhere", "There is no folder nowhere."), ("empty", "empty holds no run folder."), ("other", "runs of: layer")],
+    [
+        ("nowhere", "There is no folder nowhere."),
+        ("empty", "empty holds no run folder with a reply in it."),
+        ("other", "runs of: layer"),
+        ("silent", "silent holds no run folder with a reply in it."),
+    ],
 )
 def test_a_batch_without_a_recording_of_any_problem_ends_before_it_begins(agent: Agent, folder: str, said: str):
     (agent.folder / "empty").mkdir()
-    record(agent.folder / "other", "layer")
+    record(agent.folder / "other", "layer", Reply(text="I give up.", model="some-model"))
+    record(agent.folder / "silent", "layer")
     done = agent("batch", str(agent.problem), "--recorded", folder, *CPU)
     assert done.code == 2
     assert said in done.err
