@@ -148,7 +148,7 @@ def test_time_in_a_library_is_named_as_such(toolbox: Toolbox):
     [
         ("usleep(80000);", "waits", "the thread that calls sleeps"),
         (
-            "static std::vector<char> b(1 << 26); for (int k = 0; k < 4; k++) memset(b.data(), k, b.size());",
+            "static std::vector<char> b(1 << 26); for (int k = 0; k < 16; k++) memset(b.data(), k, b.size());",
             "c_library",
             "memset",
         ),
@@ -159,7 +159,9 @@ def test_what_is_no_computing_is_told_as_such(toolbox: Toolbox, work: str, code:
     text = source().replace(
         "#include <cmath>", "#include <cmath>\n#include <cstring>\n#include <unistd.h>\n#include <vector>"
     )
-    profile, told = profiled(toolbox, text.replace("auto y =", f"{work} auto y ="))
+    # Of the kernel's own work hardly any is left beside it, however fast a machine fills memory.
+    text = text.replace("k < 40", "k < 1").replace("auto y =", f"{work} auto y =")
+    profile, told = profiled(toolbox, text)
     assert profile.limit is not None
     assert profile.limit.code == code, profile
     assert said in told
